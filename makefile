@@ -24,9 +24,9 @@ help:
 	@echo "make check-python   build and test the Python package (PYTHON=/usr/bin/python3, one that has petsc4py)"
 	@echo "make check-clients   petsc4py, SLEPc, DOLFINx, deal.II, ... with our types, where they are installed (INSTALL=1 installs them, as root; CLIENTS='slepc getdp', TIER=quick)"
 	@echo "make fuzz SECONDS=60   random matrices and operations, compared with AIJ, on 1, 2 and 3 ranks (NP=1 SEED=1 SANITIZE=address,undefined)"
-	@echo "make bench      the benchmarks (ARGS='options of bench/run')"
-	@echo "make paper      the papers' experiments, measured here, and their report (ARGS='options of bench/paper')"
-	@echo "make solve      whole solves with PETSc's tutorials, each type in turn (ARGS='options of bench/solve')"
+	@echo "make bench      the benchmarks (ARGS='options of bench/products/run')"
+	@echo "make paper      the papers' experiments, measured here, and their report (ARGS='options of bench/papers/paper.py')"
+	@echo "make solve      whole solves with PETSc's tutorials, each type in turn (ARGS='options of bench/solves/solve.py')"
 	@echo "make kernels    compile the CUDA kernels alone, which needs nvcc but no PETSc with CUDA"
 	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
 	@echo "make docs       the documentation as a site, build/docs/html, and as man pages, build/docs/man; make man: these alone; make docs-linkcheck: external links"
@@ -104,8 +104,9 @@ OUR_FLAGS := -Iinclude -Isrc $(if $(HAVE_CUDA),-DPETSCSPMV_HAVE_CUDA=1)
 SYS_FLAGS := $(patsubst -I%,-isystem %,$(filter-out -I/usr/include,$(PETSC_CC_INCLUDES)))
 COMPILE    = $(CC) $(CC_FLAGS) -fPIC -g $(OPT) -fvisibility=hidden $(WARN) $(SAN) $(OUR_FLAGS) $(SYS_FLAGS) $(CPP_FLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 
-# Whatever is under src belongs to the library: a further format is a further folder
-SRC := $(sort $(shell find src -name '*.c'))
+# Whatever is under src belongs to the library: a further format is a further folder. The C files of folders called cuda
+# or cusparse are for a PETSc with CUDA; without it, files called nocuda.c take their place
+SRC := $(sort $(shell find src -name '*.c' $(if $(HAVE_CUDA),! -name nocuda.c,! -path '*/cuda/*' ! -path '*/cusparse/*')))
 CU  := $(sort $(shell find src -name '*.cu'))
 OBJ := $(SRC:%.c=$(B)/%.o)
 $(OBJ): OUR_FLAGS += -include src/sys/weakstack.h
@@ -179,10 +180,12 @@ EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 CORE     := $(patsubst tests/core/%.c,$(B)/tests/core-%,$(wildcard tests/core/*.c))
 CUDA     := $(if $(HAVE_CUDA),$(patsubst tests/cuda/%.cu,$(B)/tests/cuda-%,$(wildcard tests/cuda/*.cu)))
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*.c))
-BENCH    := $(patsubst %.c,$(B)/%,$(filter-out bench/batch.c,$(wildcard bench/*.c)))
+# A benchmark of a folder of bench is in build/TAG/bench, where the scripts look for it
+BENCHSRC := $(filter-out bench/batch.c,$(wildcard bench/*.c)) $(wildcard bench/products/*.c bench/solves/*.c bench/setup/*.c)
+BENCH    := $(patsubst %.c,$(B)/bench/%,$(notdir $(BENCHSRC)))
 TESTLIB  := $(B)/tests/lib/libtests.a
 # The papers' baselines, and the program that measures them: also with what the library hides
-FORMATS  := $(B)/bench/formats/formats.o $(if $(HAVE_CUDA),$(B)/bench/formats/device.cu.o)
+FORMATS  := $(B)/bench/papers/formats/formats.o $(if $(HAVE_CUDA),$(B)/bench/papers/formats/device.cu.o)
 PAPER    := $(B)/bench/paper
 BATCH    := $(B)/bench/batch
 
@@ -199,11 +202,12 @@ $(TESTLIB): $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
 	@rm -f $@
 	$(call quiet,AR)ar rcs $@ $^
 $(B)/tests/%.o: OUR_FLAGS += -Itests/lib
+$(B)/bench/%.o: OUR_FLAGS += -Ibench/lib
 
 $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(TESTLIB) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(B)/tests/core-formats: $(FORMATS)
-$(PAPER): $(B)/bench/formats/paper.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
+$(PAPER): $(B)/bench/papers/formats/paper.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(BATCH): $(B)/bench/batch.o $(if $(HAVE_CUDA),$(B)/bench/batched.cu.o) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
@@ -216,7 +220,9 @@ UNLINKED := $(B)/tests/load $(B)/tests/golden
 $(TESTS): $(TESTLIB)
 # A program of several files: tests/fuzz.c and tests/parts/fuzz_*.c
 $(foreach t,$(TESTS),$(eval $t: $(patsubst %.c,$(B)/%.o,$(wildcard tests/parts/$(notdir $t)_*.c))))
-$(EXAMPLES) $(TESTS) $(BENCH): %: %.o $(LIBRARY) $(KEEP)
+$(foreach b,$(BENCHSRC),$(eval $(B)/bench/$(basename $(notdir $b)): $(B)/$(b:.c=.o)))
+$(EXAMPLES) $(TESTS): %: %.o
+$(EXAMPLES) $(TESTS) $(BENCH): $(LIBRARY) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(if $(filter $(UNLINKED),$@),,-L$(B)/lib -Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)$(HERE)/$(B)/lib -lpetscspmv) $(PETSC_LIBS)
 .SECONDARY:
 
@@ -259,14 +265,14 @@ fuzz: all $(B)/tests/fuzz
 	done; done; exit $$failed
 
 bench: all $(BENCH) $(BATCH)
-	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) BENCH=$(HERE)/$(B)/bench MPIEXEC="$(MPIEXEC)" bench/run $(ARGS)
+	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) BENCH=$(HERE)/$(B)/bench MPIEXEC="$(MPIEXEC)" bench/products/run $(ARGS)
 
 paper: all $(PAPER) $(B)/examples/bratu
-	@$(CLEAN_ENV) BENCH=$(HERE)/$(B)/bench bench/paper $(ARGS)
+	@$(CLEAN_ENV) BENCH=$(HERE)/$(B)/bench bench/papers/paper.py $(ARGS)
 
 solve: all $(B)/examples/bratu
-	@LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests $(CLEAN_ENV) tests/petsc.py -build $$(bench/solve -tutorials)
-	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) MPIEXEC="$(MPIEXEC)" bench/solve -petsc $(HERE)/$(B)/tests/petsc $(ARGS)
+	@LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests $(CLEAN_ENV) tests/petsc.py -build $$(bench/solves/solve.py -tutorials)
+	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) MPIEXEC="$(MPIEXEC)" bench/solves/solve.py -petsc $(HERE)/$(B)/tests/petsc $(ARGS)
 
 # Leaks of MPI and of what PETSc loads are not ours. Where something of ours leaks, fast_unwind_on_malloc=0 shows all of its stack; the tests then run four times as long
 ifneq ($(SANITIZE),)

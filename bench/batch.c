@@ -606,21 +606,10 @@ static PetscErrorCode RunFigure(Bench *b, PetscInt figure)
 
 static PetscErrorCode GetOptions(Bench *b)
 {
-  static const char *const types[]   = {"loop",
-                                        "graph",
-                                        "aij",
-                                        "sellp",
-                                        "evchyb",
-                                        "batch",
-                                        "batch:coo",
-                                        "batch:csr-scalar",
-                                        "batch:csr-vector",
-                                        "batch:csr-smart",
-                                        "batch:csr-i",
-                                        "batch:ell",
-                                        "batch:coo-atomic"};
-  static const PetscInt    figures[] = {3, 4, 5, 6, 7}, sizes[] = {1, 10, 100, 1000};
-  PetscBool                quick = PETSC_FALSE, set;
+  static const char     types[]   = "loop,aij,sellp,evchyb,batch,batch:coo,batch:csr-scalar,"
+                                    "batch:csr-vector,batch:csr-smart,batch:csr-i,batch:ell,batch:coo-atomic";
+  static const PetscInt figures[] = {3, 4, 5, 6, 7}, sizes[] = {1, 10, 100, 1000};
+  PetscBool             quick = PETSC_FALSE, set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
@@ -646,12 +635,8 @@ static PetscErrorCode GetOptions(Bench *b)
     b->nsizes = quick ? 2 : (DeviceOn ? 4 : 3);
     PetscCall(PetscArraycpy(b->sizes, sizes, b->nsizes));
   }
-  PetscCall(GetNamesOption("-set", PETSC_STATIC_ARRAY_LENGTH(b->only), &b->nonly, b->only, &set));
-  PetscCall(GetNamesOption("-types", PETSC_STATIC_ARRAY_LENGTH(b->types), &b->ntypes, b->types, &set));
-  if (!set) {
-    b->ntypes = PETSC_STATIC_ARRAY_LENGTH(types);
-    for (PetscInt k = 0; k < b->ntypes; k++) PetscCall(PetscStrallocpy(types[k], &b->types[k]));
-  }
+  PetscCall(GetNames("-set", NULL, PETSC_STATIC_ARRAY_LENGTH(b->only), &b->nonly, b->only));
+  PetscCall(GetNames("-types", types, PETSC_STATIC_ARRAY_LENGTH(b->types), &b->ntypes, b->types));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -6,6 +6,7 @@ import os
 import sys
 
 sys.dont_write_bytecode = True  # no __pycache__ in the sources
+sys.path += [os.path.join(os.path.dirname(os.path.abspath(__file__)), folder) for folder in ("lib", "products")]
 import results
 from table import mean
 

@@ -29,7 +29,7 @@ pages = manualpages.read()
 names = manualpages.names(pages)
 
 # What is in which part of the site; a part is a page of its own. Documents that are in none are added to the user guide
-PARTS = {"guide": ("User guide", "docs/types docs/python docs/install docs/fortran docs/clients docs/examples docs/batch docs/krylov docs/halo"),
+PARTS = {"guide": ("User guide", "docs/options docs/types docs/python docs/install docs/fortran docs/clients docs/examples docs/batch docs/krylov docs/halo"),
          "formats": ("How it works", "docs/formats docs/kernels docs/paper-kernels"),
          "development": ("Development", "CONTRIBUTING docs/testing docs/petsc-issues CHANGELOG SECURITY")}
 
@@ -62,6 +62,8 @@ def write_sources(source):
         name = file.relative_to(ROOT).with_suffix("").as_posix().replace("README", "index")
         titles[name] = re.search("^# (.*)", file.read_text(), re.M)[1]
         todo |= {other for other in copy(file, source) if other.relative_to(ROOT).with_suffix("").as_posix().replace("README", "index") not in titles}
+    manualwriter.write_options(pages, source / "docs/options.md")
+    titles["docs/options"] = "Options"
     results = sorted(name for name in titles if name.startswith("docs/results/") and name != "docs/results/index")
     listed = {"index", "docs/results/index", *results, *" ".join(documents for _, documents in PARTS.values()).split()}
     for part, (title, documents) in PARTS.items():

@@ -15,8 +15,9 @@ COMMENT = re.compile(r"^/\*(@C?|MC|S|E)\n((?:(?!\*/).)*?)^(@|M|S|E)\*/\n", re.S 
 KINDS = {"@": ("@", "Functions"), "@C": ("@", "Functions"), "MC": ("M", "Types and constants"), "S": ("S", "Structures and enumerations"), "E": ("E", "Structures and enumerations")}
 LEVELS = ("beginner", "intermediate", "advanced", "developer")
 PARAMETERS = re.compile(r"(Input|Output|Input/Output) Parameters?$")
-SECTION = re.compile(r"((?:Input|Output|Input/Output) Parameters?|Options Database Keys?|Values|Errors|(?:Fortran |Developer )?Notes?|References|Example Usage):$")
+SECTION = re.compile(r"((?:Input|Output|Input/Output) Parameters?|(?:(?:Intermediate|Advanced) )?Options Database Keys?|Values|Errors|(?:Fortran |Developer )?Notes?|References|Example Usage):$")
 OPTION = re.compile(r"-(?:mat_(?:sellp|evchyb|batch|spmv)|ksp_device)\w*")
+KEYS = re.compile(r"(?:(Intermediate|Advanced) )?Options Database Keys?$")   # without a level, those for beginners
 
 # Where PETSc's manual pages are (those of 3.26): by the longest beginning of a name that is a word of it. Names without a page of their own are on another's
 PETSC_SECTIONS = {"Mat": "Mat", "MAT": "Mat", "Vec": "Vec", "KSP": "KSP", "PC": "PC", "SNES": "SNES", "TS": "TS", "DM": "DM", "DMDA": "DMDA", "IS": "IS", "Petsc": "Sys",
@@ -190,13 +191,32 @@ def file_of(name):
     return name.lstrip("-")
 
 
-def options(pages):
-    """option -> [(page, usage, text)]: the types that have it"""
-    found = {}
+def keys(pages):
+    """(page, level, usage, text) of each option, those of PETSc included"""
     for page in pages.values():
-        for usage, text in page.items("Options Database Keys?"):
-            if OPTION.match(usage):
-                found.setdefault(usage.split()[0], []).append((page, usage, text))
+        for title, blocks in page.sections:
+            match = KEYS.match(title)
+            for usage, text in (item for block in blocks if match and isinstance(block, list) for item in block):
+                yield page, (match[1] or "beginner").lower(), usage, text
+
+
+def options(pages):
+    """option -> [(page, level, usage, text)]: the types that have it. An item like -mat_spmv_* stands for options that another page describes"""
+    found = {}
+    for page, level, usage, text in keys(pages):
+        if OPTION.match(usage) and not usage.endswith("*"):
+            found.setdefault(usage.split()[0], []).append((page, level, usage, text))
+    for page, _, usage, _ in keys(pages):
+        if usage.endswith("*"):
+            also = [uses for name, uses in found.items() if name.startswith(usage[:-1])]
+            if not also:
+                page.fail(f"no page describes an option {usage}")
+            for uses in also:
+                uses.append((page, *uses[0][1:]))
+    for name, uses in found.items():
+        for page, *rest in uses:
+            if rest != list(uses[0][1:]):
+                page.fail(f"{name} has another level or text, in {uses[0][0].where}")
     return found
 
 

@@ -48,17 +48,33 @@ def write_site(pages, folder):
         for page in group(pages, title):
             (folder / f"{page.name}.rst").write_text(heading(page.name, "=") + rst(page.summary) + "\n\n" + body(page, "-", map("``{}``".format, page.seealso), True))
             files.append(page.name)
-    index += heading("Options", "-") + "``-help`` lists the options of a type as well, once a matrix of the type exists. A matrix's prefix applies as usual.\n\n"
+    index += heading("Options", "-") + ":doc:`All options, with their level </docs/options>`\n\n"
     for name, uses in sorted(manualpages.options(pages).items()):
-        page, usage, text = uses[0]
+        page, level, usage, text = uses[0]
         errors = [e for e in page.items("Errors") if e[0] == "PETSC_ERR_ARG_OUTOFRANGE" and not re.search("<(bool|kernel|type)>", usage)]
-        index += definitions([(usage, text)])
         out = heading(name, "=") + rst(text) + "\n\n" + heading("Synopsis", "-") + code(usage, "none")
         out += heading("Errors", "-") + definitions(errors) if errors else ""
-        out += heading("Level", "-") + page.level + "\n\n" + heading("Location", "-") + page.where.split(":")[0] + "\n\n"
-        (folder / f"{manualpages.file_of(name)}.rst").write_text(out + heading("See Also", "-") + ", ".join(f"``{p.name}``" for p, _, _ in uses) + "\n")
+        out += heading("Level", "-") + level + "\n\n" + heading("Location", "-") + page.where.split(":")[0] + "\n\n"
+        (folder / f"{manualpages.file_of(name)}.rst").write_text(out + heading("See Also", "-") + ", ".join(f"``{use[0].name}``" for use in uses) + "\n")
         files.append(manualpages.file_of(name))
     (folder / "index.rst").write_text(index + ".. toctree::\n   :hidden:\n\n" + "".join(f"   {file}\n" for file in files))
+
+
+def write_options(pages, file):
+    """All options by level, in Markdown: from the manual pages' lists, which no other list repeats"""
+    out = "# Options\n\nThe first four are enough to begin with; the defaults of the others are chosen from the matrix. A matrix's or a solver's prefix applies as usual. `-help` lists the options " \
+          "of a matrix or a solver once it exists.\n"
+    types, ours = {}, manualpages.options(pages)   # the types are options of PETSc
+    for page, level, usage, _ in manualpages.keys(pages):
+        if match := re.fullmatch(r"(-(?:mat|ksp)_type) (\w+)", usage):
+            types.setdefault(match[1], []).append((page, level, match[2], "type of the matrix" if match[1] == "-mat_type" else "type of the solver"))
+    rows = [(uses[0][1], f"{name} " + ", ".join(use[2] for use in uses), uses[0][3], uses) for name, uses in sorted(types.items(), reverse=True)]
+    rows += [(uses[0][1], uses[0][2], uses[0][3], uses) for _, uses in sorted(ours.items())]
+    for level in ("beginner", "intermediate", "advanced"):
+        out += f"\n## {level.capitalize()}\n\n| option | meaning | of |\n|---|---|---|\n"
+        for _, usage, text, uses in (row for row in rows if row[0] == level):
+            out += f"| `{usage}` | {text.replace('|', chr(92) + '|')} | " + ", ".join(f"`{use[0].name}`" for use in uses) + " |\n"
+    file.write_text(out)
 
 
 OVERVIEW = """petscspmv

@@ -1,7 +1,7 @@
 static char help[] =
     "Solid fuel ignition (Bratu) in three dimensions by Newton-Krylov, once for each requested matrix type.\n\
   -types <aij,sellp,evchyb> : matrix types to run, the others are compared with the first; on a GPU <aijcusparse,sellp,evchyb,sellp:devicecg>.\n\
-                              A KSP type may follow: sellp:devicecg is KSPCG with its iterations on the GPU, sellp:devicebicgstab KSPBCGS\n\
+                              A KSP type may follow: sellp:devicecg is KSPCG with its iterations on the GPU, sellp:devicebcgs KSPBCGS\n\
   -n <100>                  : grid points in each direction (or -da_grid_x, -da_grid_y, -da_grid_z)\n\
   -par <6>                  : strength lambda of the nonlinearity, 0 < lambda <= 6.81\n\
   and the options of SNES, KSP and PC; the defaults are -ksp_type cg -pc_type none\n\n";

@@ -38,7 +38,8 @@
 
 /* For KSPSetType() and -ksp_type: KSPCG, KSPBCGS and KSPCHEBYSHEV with their iterations on the GPU */
 #define KSPDEVICECG        "devicecg"
-#define KSPDEVICEBICGSTAB  "devicebicgstab"
+#define KSPDEVICEBCGS  "devicebcgs"
+#define KSPDEVICEGMRES     "devicegmres"
 #define KSPDEVICECHEBYSHEV "devicechebyshev"
 
 /* For MatGetOrdering(): rows sorted by length, then by first column */

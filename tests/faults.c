@@ -636,17 +636,17 @@ static const Case big      = {"constant", 20000, 20000, 1, SQUARE, Row_Laplace};
 /* Ways to store a matrix, each with different allocations */
 static const struct {
   const char *type, *options;
-} kernels[] = {{"sellp", "-mat_sellp_kernel slices"},
-               {"sellp", "-mat_sellp_kernel csr"},
-               {"sellp", "-mat_sellp_kernel auto"},
-               {"sellp", "-mat_sellp_kernel slices -mat_sellp_sigma 64"},
-               {"sellp", "-mat_sellp_kernel paper"},
-               {"batch", "-mat_batch_kernel slices"},
-               {"batch", "-mat_batch_kernel auto"},
-               {"evchyb", "-mat_evchyb_kernel slices"},
-               {"evchyb", "-mat_evchyb_kernel csr"},
-               {"evchyb", "-mat_evchyb_kernel auto"},
-               {"evchyb", "-mat_evchyb_kernel paper -mat_evchyb_compress 0"}};
+} kernels[] = {{"sellp", "-mat_spmv_kernel slices"},
+               {"sellp", "-mat_spmv_kernel csr"},
+               {"sellp", "-mat_spmv_kernel auto"},
+               {"sellp", "-mat_spmv_kernel slices -mat_sellp_sigma 64"},
+               {"sellp", "-mat_spmv_kernel paper"},
+               {"batch", "-mat_spmv_kernel slices"},
+               {"batch", "-mat_spmv_kernel auto"},
+               {"evchyb", "-mat_spmv_kernel slices"},
+               {"evchyb", "-mat_spmv_kernel csr"},
+               {"evchyb", "-mat_spmv_kernel auto"},
+               {"evchyb", "-mat_spmv_kernel paper -mat_spmv_compress 0"}};
 
 static PetscErrorCode RunLives(const char *type, PetscBool quick, PetscInt n, char *only[], PetscBool device)
 {

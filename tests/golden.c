@@ -15,7 +15,7 @@
 #include "lib/atonce.h"
 #include "shapes.h"
 #include <petscspmv.h>
-#include "../bench/matrices.h"
+#include "../bench/lib/matrices.h"
 
 typedef struct {
   PetscErrorCode (*info)(Mat, PetscSpMVInfo *); /* the library's function, found at run time */
@@ -24,8 +24,8 @@ typedef struct {
   PetscInt    lines;
 } Golden;
 
-/* Settings of a type; a name without - means -mat_<type>_<name>. Each is combined with all kernels, and with "compress"
-   1 and 0 */
+/* Settings of a type; a name without - means -mat_spmv_<name> or -mat_<type>_<name>. Each is combined with all kernels,
+   and with "compress" 1 and 0 */
 static const char *const settings_sellp[]  = {"",
                                               "node_size 1",
                                               "node_size 2",
@@ -83,8 +83,11 @@ static PetscErrorCode GoldenOptions(const char *type, const char *setting, Petsc
   PetscFunctionBegin;
   PetscCall(PetscStrToArray(setting, ' ', &n, &word));
   for (int k = 0; k + 1 < n; k += 2) {
+    const PetscBool common = (PetscBool)(!strcmp(word[k], "node_size") || !strcmp(word[k], "compress") ||
+                                         (!strcmp(word[k], "kernel") && strcmp(type, MATBATCH)));
+
     PetscCall(word[k][0] == '-' ? PetscStrncpy(name, word[k], sizeof(name))
-                                : PetscSNPrintf(name, sizeof(name), "-mat_%s_%s", type, word[k]));
+                                : PetscSNPrintf(name, sizeof(name), "-mat_%s_%s", common ? "spmv" : type, word[k]));
     PetscCall(set ? PetscOptionsSetValue(NULL, name, word[k + 1]) : PetscOptionsClearValue(NULL, name));
   }
   PetscCall(PetscStrToArrayDestroy(n, word));

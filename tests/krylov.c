@@ -10,7 +10,9 @@
     N  a null space       p  another matrix for PC           r  KSPReset() between the two solves
     d  the same solve twice, with the same bits              s  KSPCGSetType(KSP_CG_SYMMETRIC)
     v  vectors on the host                                   k  the same matrix in the second solve
-    o  b = 1: all numbers are exact                          P  PETSc's name for the type with our matrix, too
+    a  only the residual of the solution, which may be three times as large as AIJ's
+    o  b = 1: all numbers are exact                          P  PETSc's name for the type with our matrix, too; on a
+                                                                device the methods of the GMRES family orthogonalize there
 */
 #include "solves.h"
 
@@ -155,6 +157,27 @@ static PetscErrorCode Row_Twos(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, 
   return Add(i, 2.0, M, n, cols, vals);
 }
 
+/* The rows of `convection`, of which the last is scaled by 10^-n: condition numbers of about 10^n */
+static PetscErrorCode Row_Graded(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscReal decades, PetscInt *n,
+                                 PetscInt *cols, PetscScalar *vals)
+{
+  PetscCall(Row_Convection(i, M, N, bs, n, cols, vals));
+  for (PetscInt k = 0; k < *n; k++) vals[k] *= PetscPowReal(10.0, -decades * (PetscReal)i / (PetscReal)M);
+  return PETSC_SUCCESS;
+}
+
+#define GRADED(decades)                                                                                   \
+  static PetscErrorCode Row_Graded##decades(PetscInt i, PetscInt M, PetscInt N, PetscInt bs, PetscInt *n, \
+                                            PetscInt *cols, PetscScalar *vals)                            \
+  {                                                                                                       \
+    return Row_Graded(i, M, N, bs, decades, n, cols, vals);                                               \
+  }
+GRADED(8)
+GRADED(9)
+GRADED(11)
+GRADED(12)
+GRADED(14)
+
 static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"larger", 12000, 12000, 1, 0, Row_Laplace},
                                {"nodes2", 64, 64, 2, 0, Row_Nodes},
@@ -175,6 +198,11 @@ static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"rotation", 320, 320, 1, 0, Row_Rotation},
                                {"collapse", 320, 320, 1, 0, Row_Collapse},
                                {"twos", 320, 320, 1, 0, Row_Twos},
+                               {"graded8", 400, 400, 1, 0, Row_Graded8},
+                               {"graded9", 400, 400, 1, 0, Row_Graded9},
+                               {"graded11", 400, 400, 1, 0, Row_Graded11},
+                               {"graded12", 400, 400, 1, 0, Row_Graded12},
+                               {"graded14", 400, 400, 1, 0, Row_Graded14},
                                {NULL}};
 
 static PetscErrorCode MakeSystem(Test *t, const char *name, const char *type, Mat *A)
@@ -288,14 +316,13 @@ static PetscErrorCode CheckView(Test *t, KSP ksp, const char *text)
 /* Creates the method with PETSc's name for AIJ, and with our name for the type under test */
 static PetscErrorCode CreateKSP(Test *t, const Problem *p, const char *method, Mat A, Mat P, Record *r, KSP *ksp)
 {
-  PetscBool ours, bcgs;
+  PetscBool ours;
   char      name[64];
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, now.under, &ours));
-  PetscCall(PetscStrcmp(method, KSPBCGS, &bcgs));
   if (Has(p, 'P')) ours = PETSC_FALSE;
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", ours ? "device" : "", ours && bcgs ? "bicgstab" : method));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", ours ? "device" : "", method));
   PetscCall(KSPCreate(t->comm, ksp));
   PetscCall(KSPSetOptionsPrefix(*ksp, prefix));
   PetscCall(KSPSetOperators(*ksp, A, P));
@@ -329,6 +356,26 @@ static PetscErrorCode FillVectors(const Problem *p, Mat A, Vec x, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The residual of the solution, relative to b */
+static PetscErrorCode RecordAttained(KSP ksp, Record *r)
+{
+  Mat       A;
+  Vec       x, b, w;
+  PetscReal residual, norm;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(KSPGetSolution(ksp, &x));
+  PetscCall(KSPGetRhs(ksp, &b));
+  PetscCall(VecDuplicate(b, &w));
+  PetscCall(MatResidual(A, b, x, w));
+  PetscCall(VecNorm(w, NORM_2, &residual));
+  PetscCall(VecNorm(b, NORM_2, &norm));
+  PetscCall(VecDestroy(&w));
+  PetscCall(RecordAdd(r, "attained residual", 0, residual / norm, 2 * residual / norm, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode RecordSolve(Test *t, const Problem *p, KSP ksp, PetscErrorCode error, Record *r)
 {
   KSPConvergedReason reason;
@@ -339,6 +386,10 @@ static PetscErrorCode RecordSolve(Test *t, const Problem *p, KSP ksp, PetscError
   PetscFunctionBegin;
   PetscCall(RecordInt(r, "error", (PetscInt64)error));
   if (error) PetscFunctionReturn(PETSC_SUCCESS);
+  if (Has(p, 'a')) {
+    PetscCall(RecordAttained(ksp, r));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   /* with Inf in b, cuBLAS's norm of the first residual may be finite on one rank, and is then recorded in the history
      */
@@ -444,10 +495,16 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
   MatNullSpace   null;
   PetscBool      ours;
   char           view[64];
+  const char    *device;
+  PetscBool      host; /* PETSc's iterations must have run, on a device, too */
+  PetscMPIInt    size;
   PetscErrorCode error;
 
   PetscFunctionBegin;
   PetscCall(ReadProblem(t->arg, &p));
+  device = Has(&p, 'P') && strstr(method, "gmres") ? "orthogonalization on the device" : "iterations on the device";
+  PetscCallMPI(MPI_Comm_size(t->comm, &size));
+  host = (PetscBool)(Has(&p, 'h') || Has(&p, 'v') || (!Has(&p, 'P') && size > 1 && strstr(method, "gmres")));
   if (Has(&p, 'e')) PetscCall(FirstError(t));
   PetscCall(Options(p.options, PETSC_TRUE));
   PetscCall(MakeSystem(t, p.system, t->type, &A));
@@ -470,8 +527,7 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
     PetscCall(RecordSolve(t, &p, ksp, error, r));
     if (Has(&p, 'd') && k == 0) PetscCall(CheckAgain(t, &p, ksp, A, x, b));
     PetscCall(PetscSNPrintf(view, sizeof(view), Has(&p, 'P') ? "type: %s" : "iterations of PETSc's %s: ", method));
-    if (ours && !error)
-      PetscCall(CheckView(t, ksp, t->device && !Has(&p, 'h') && !Has(&p, 'v') ? "iterations on the device" : view));
+    if (ours && !error) PetscCall(CheckView(t, ksp, t->device && !host ? device : view));
     if (error) break; /* PETSc guarantees nothing after an error */
     if (Has(&p, 'r')) PetscCall(KSPReset(ksp));
     if (Has(&p, 'r')) PetscCall(KSPSetOperators(ksp, A, P ? P : A));
@@ -498,9 +554,29 @@ static PetscErrorCode Chebyshev(Test *t, Record *r)
   return Solve(t, r, "chebyshev");
 }
 
-static PetscErrorCode BiCGStab(Test *t, Record *r)
+static PetscErrorCode BCGS(Test *t, Record *r)
 {
   return Solve(t, r, "bcgs");
+}
+
+static PetscErrorCode GMRES(Test *t, Record *r)
+{
+  return Solve(t, r, "gmres");
+}
+
+static PetscErrorCode FGMRES(Test *t, Record *r)
+{
+  return Solve(t, r, "fgmres");
+}
+
+static PetscErrorCode LGMRES(Test *t, Record *r)
+{
+  return Solve(t, r, "lgmres");
+}
+
+static PetscErrorCode DGMRES(Test *t, Record *r)
+{
+  return Solve(t, r, "dgmres");
 }
 
 /* Only AIJ is a reference: PETSc's other types have nothing to do with the methods */
@@ -586,92 +662,89 @@ static const Operation operations[] = {
     {"dtol-later", CG, WHEN, "laplace:-pc_type none -ksp_divtol 1e-3 -ksp_rtol 1e-12 -ksp_check_norm_iteration 3"},
     {"nan-product", CG, WHEN, "nan:-pc_type none"},
     {"nan-product-jacobi", CG, WHEN, "nan:-pc_type bjacobi -sub_pc_type none -ksp_norm_type natural"},
-    {"bicgstab", BiCGStab, WHEN, "convection,d:-pc_type none"},
-    {"bicgstab-right", BiCGStab, WHEN, "convection,d:-pc_type none -ksp_pc_side right"},
-    {"bicgstab-nonorm", BiCGStab, WHEN, "convection:-pc_type none -ksp_norm_type none -ksp_max_it 9"},
-    {"bicgstab-right-nonorm", BiCGStab, WHEN,
-     "convection:-pc_type none -ksp_norm_type none -ksp_max_it 9 -ksp_pc_side right"},
-    {"bicgstab-jacobi", BiCGStab, WHEN, "convection,d:-pc_type jacobi"},
-    {"bicgstab-jacobi-right", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_pc_side right"},
-    {"bicgstab-jacobi-nonorm", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9"},
-    {"bicgstab-jacobi-right-nonorm", BiCGStab, WHEN,
+    {"bcgs", BCGS, WHEN, "convection,d:-pc_type none"},
+    {"bcgs-right", BCGS, WHEN, "convection,d:-pc_type none -ksp_pc_side right"},
+    {"bcgs-nonorm", BCGS, WHEN, "convection:-pc_type none -ksp_norm_type none -ksp_max_it 9"},
+    {"bcgs-right-nonorm", BCGS, WHEN, "convection:-pc_type none -ksp_norm_type none -ksp_max_it 9 -ksp_pc_side right"},
+    {"bcgs-jacobi", BCGS, WHEN, "convection,d:-pc_type jacobi"},
+    {"bcgs-jacobi-right", BCGS, WHEN, "convection,d:-pc_type jacobi -ksp_pc_side right"},
+    {"bcgs-jacobi-nonorm", BCGS, WHEN, "convection,d:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9"},
+    {"bcgs-jacobi-right-nonorm", BCGS, WHEN,
      "convection:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9 -ksp_pc_side right"},
-    {"bicgstab-jacobi-unfused", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_fuse 0"},
-    {"bicgstab-jacobi-rowmax", BiCGStab, WHEN | (PetscDefined(HAVE_CUDA) ? ONHOST : 0),
+    {"bcgs-jacobi-unfused", BCGS, WHEN, "convection,d:-pc_type jacobi -ksp_device_fuse 0"},
+    {"bcgs-jacobi-rowmax", BCGS, WHEN | (PetscDefined(HAVE_CUDA) ? ONHOST : 0),
      "convection:-pc_type jacobi -pc_jacobi_type rowmax"},
-    {"bicgstab-pbjacobi-2", BiCGStab, WHEN, "nodes2,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
-    {"bicgstab-pbjacobi-2-right", BiCGStab, WHEN, "nodes2,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
-    {"bicgstab-pbjacobi-3", BiCGStab, WHEN, "nodes3,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
-    {"bicgstab-pbjacobi-3-right", BiCGStab, WHEN, "nodes3,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
-    {"bicgstab-pbjacobi-7", BiCGStab, WHEN, "nodes7,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
-    {"bicgstab-pbjacobi-7-right", BiCGStab, WHEN, "nodes7,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
-    {"bicgstab-pbjacobi-9", BiCGStab, WHEN, "nodes9,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
-    {"bicgstab-pbjacobi-9-right", BiCGStab, WHEN, "nodes9,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
-    {"bicgstab-ilu", BiCGStab, WHEN, "convection,d:-pc_type bjacobi -sub_pc_type ilu"},
-    {"bicgstab-ilu-right", BiCGStab, WHEN, "convection,d:-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right"},
-    {"bicgstab-ilu-right-guess", BiCGStab, WHEN, "convection,gd:-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right"},
-    {"bicgstab-ilu-nonorm", BiCGStab, WHEN, "convection:-pc_type bjacobi -ksp_norm_type none -ksp_max_it 1"},
-    {"bicgstab-gamg", BiCGStab, WHEN, "larger:-pc_type gamg -mg_levels_pc_type jacobi -ksp_rtol 1e-3"},
-    {"bicgstab-larger", BiCGStab, WHEN, "convected,d:-pc_type jacobi"},
-    {"bicgstab-hermitian", BiCGStab, WHEN, "hermitian,d:-pc_type jacobi"},
-    {"bicgstab-guess", BiCGStab, WHEN, "convection,gd:-pc_type jacobi"},
-    {"bicgstab-guess-right", BiCGStab, WHEN, "convection,gd:-pc_type jacobi -ksp_pc_side right"},
-    {"bicgstab-guess-blocks", BiCGStab, WHEN, "nodes3,gd:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
-    {"bicgstab-guess-none", BiCGStab, WHEN, "convection,g:-pc_type none -ksp_converged_use_initial_residual_norm"},
-    {"bicgstab-guess-min", BiCGStab, WHEN,
+    {"bcgs-pbjacobi-2", BCGS, WHEN, "nodes2,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
+    {"bcgs-pbjacobi-2-right", BCGS, WHEN, "nodes2,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
+    {"bcgs-pbjacobi-3", BCGS, WHEN, "nodes3,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
+    {"bcgs-pbjacobi-3-right", BCGS, WHEN, "nodes3,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
+    {"bcgs-pbjacobi-7", BCGS, WHEN, "nodes7,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
+    {"bcgs-pbjacobi-7-right", BCGS, WHEN, "nodes7,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
+    {"bcgs-pbjacobi-9", BCGS, WHEN, "nodes9,d:-pc_type pbjacobi -ksp_rtol 1e-4"},
+    {"bcgs-pbjacobi-9-right", BCGS, WHEN, "nodes9,d:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
+    {"bcgs-ilu", BCGS, WHEN, "convection,d:-pc_type bjacobi -sub_pc_type ilu"},
+    {"bcgs-ilu-right", BCGS, WHEN, "convection,d:-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right"},
+    {"bcgs-ilu-right-guess", BCGS, WHEN, "convection,gd:-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right"},
+    {"bcgs-ilu-nonorm", BCGS, WHEN, "convection:-pc_type bjacobi -ksp_norm_type none -ksp_max_it 1"},
+    {"bcgs-gamg", BCGS, WHEN, "larger:-pc_type gamg -mg_levels_pc_type jacobi -ksp_rtol 1e-3"},
+    {"bcgs-larger", BCGS, WHEN, "convected,d:-pc_type jacobi"},
+    {"bcgs-hermitian", BCGS, WHEN, "hermitian,d:-pc_type jacobi"},
+    {"bcgs-guess", BCGS, WHEN, "convection,gd:-pc_type jacobi"},
+    {"bcgs-guess-right", BCGS, WHEN, "convection,gd:-pc_type jacobi -ksp_pc_side right"},
+    {"bcgs-guess-blocks", BCGS, WHEN, "nodes3,gd:-pc_type pbjacobi -ksp_rtol 1e-4 -ksp_pc_side right"},
+    {"bcgs-guess-none", BCGS, WHEN, "convection,g:-pc_type none -ksp_converged_use_initial_residual_norm"},
+    {"bcgs-guess-min", BCGS, WHEN,
      "convection,g:-pc_type none -ksp_converged_use_min_initial_residual_norm -ksp_pc_side right"},
-    {"bicgstab-guess-knoll", BiCGStab, WHEN, "convection:-pc_type jacobi -ksp_knoll"},
-    {"bicgstab-guess-exact", BiCGStab, WHEN, "convection,x:-pc_type jacobi -ksp_pc_side right"},
-    {"bicgstab-guess-exact-ilu", BiCGStab, WHEN, "convection,x:-pc_type bjacobi -ksp_pc_side right"},
-    {"bicgstab-zero", BiCGStab, WHEN, "convection,z:-pc_type jacobi"},
-    {"bicgstab-zero-guess", BiCGStab, WHEN, "convection,zg:-pc_type none -ksp_pc_side right -ksp_rtol 1e-2"},
-    {"bicgstab-its", BiCGStab, WHEN, "convection:-pc_type none -ksp_max_it 5"},
-    {"bicgstab-its-one", BiCGStab, WHEN, "convection:-pc_type jacobi -ksp_max_it 1 -ksp_pc_side right"},
-    {"bicgstab-its-zero", BiCGStab, WHEN, "convection:-pc_type none -ksp_max_it 0"},
-    {"bicgstab-its-converged", BiCGStab, WHEN, "convection:-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"},
-    {"bicgstab-its-least", BiCGStab, WHEN, "convection:-pc_type none -ksp_min_it 9 -ksp_rtol 0.5"},
-    {"bicgstab-check-norm", BiCGStab, WHEN, "convection:-pc_type none -ksp_check_norm_iteration 6 -ksp_rtol 0.5"},
-    {"bicgstab-atol", BiCGStab, WHEN, "convection:-pc_type none -ksp_rtol 0 -ksp_atol 1e-2"},
-    {"bicgstab-dtol", BiCGStab, WHEN,
-     "convection:-pc_type none -ksp_divtol 1e-3 -ksp_rtol 1e-12 -ksp_check_norm_iteration 3"},
-    {"bicgstab-indefinite-pc", BiCGStab, WHEN, "laplace,p:-pc_type jacobi -ksp_max_it 6"},
-    {"bicgstab-breakdown", BiCGStab, WHEN, "rotation,ok:-pc_type none"},
-    {"bicgstab-breakdown-right", BiCGStab, WHEN, "rotation,ok:-pc_type none -ksp_pc_side right"},
-    {"bicgstab-breakdown-error", BiCGStab, WHEN, "rotation,oe:-pc_type none"},
-    {"bicgstab-breakdown-ilu", BiCGStab, WHEN, "rotation,ok:-pc_type bjacobi -sub_pc_type none -ksp_pc_side right"},
-    {"bicgstab-singular", BiCGStab, WHEN, "collapse,ok:-pc_type none"},
-    {"bicgstab-singular-error", BiCGStab, WHEN, "collapse,oe:-pc_type none -ksp_pc_side right"},
-    {"bicgstab-singular-ilu", BiCGStab, WHEN, "collapse,ok:-pc_type bjacobi -sub_pc_type none"},
-    {"bicgstab-lucky", BiCGStab, WHEN, "twos,ok:-pc_type none"},
-    {"bicgstab-lucky-jacobi", BiCGStab, WHEN, "twos,ok:-pc_type jacobi -ksp_pc_side right"},
+    {"bcgs-guess-knoll", BCGS, WHEN, "convection:-pc_type jacobi -ksp_knoll"},
+    {"bcgs-guess-exact", BCGS, WHEN, "convection,x:-pc_type jacobi -ksp_pc_side right"},
+    {"bcgs-guess-exact-ilu", BCGS, WHEN, "convection,x:-pc_type bjacobi -ksp_pc_side right"},
+    {"bcgs-zero", BCGS, WHEN, "convection,z:-pc_type jacobi"},
+    {"bcgs-zero-guess", BCGS, WHEN, "convection,zg:-pc_type none -ksp_pc_side right -ksp_rtol 1e-2"},
+    {"bcgs-its", BCGS, WHEN, "convection:-pc_type none -ksp_max_it 5"},
+    {"bcgs-its-one", BCGS, WHEN, "convection:-pc_type jacobi -ksp_max_it 1 -ksp_pc_side right"},
+    {"bcgs-its-zero", BCGS, WHEN, "convection:-pc_type none -ksp_max_it 0"},
+    {"bcgs-its-converged", BCGS, WHEN, "convection:-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"},
+    {"bcgs-its-least", BCGS, WHEN, "convection:-pc_type none -ksp_min_it 9 -ksp_rtol 0.5"},
+    {"bcgs-check-norm", BCGS, WHEN, "convection:-pc_type none -ksp_check_norm_iteration 6 -ksp_rtol 0.5"},
+    {"bcgs-atol", BCGS, WHEN, "convection:-pc_type none -ksp_rtol 0 -ksp_atol 1e-2"},
+    {"bcgs-dtol", BCGS, WHEN, "convection:-pc_type none -ksp_divtol 1e-3 -ksp_rtol 1e-12 -ksp_check_norm_iteration 3"},
+    {"bcgs-indefinite-pc", BCGS, WHEN, "laplace,p:-pc_type jacobi -ksp_max_it 6"},
+    {"bcgs-breakdown", BCGS, WHEN, "rotation,ok:-pc_type none"},
+    {"bcgs-breakdown-right", BCGS, WHEN, "rotation,ok:-pc_type none -ksp_pc_side right"},
+    {"bcgs-breakdown-error", BCGS, WHEN, "rotation,oe:-pc_type none"},
+    {"bcgs-breakdown-ilu", BCGS, WHEN, "rotation,ok:-pc_type bjacobi -sub_pc_type none -ksp_pc_side right"},
+    {"bcgs-singular", BCGS, WHEN, "collapse,ok:-pc_type none"},
+    {"bcgs-singular-error", BCGS, WHEN, "collapse,oe:-pc_type none -ksp_pc_side right"},
+    {"bcgs-singular-ilu", BCGS, WHEN, "collapse,ok:-pc_type bjacobi -sub_pc_type none"},
+    {"bcgs-lucky", BCGS, WHEN, "twos,ok:-pc_type none"},
+    {"bcgs-lucky-jacobi", BCGS, WHEN, "twos,ok:-pc_type jacobi -ksp_pc_side right"},
     /* on a device complex scalar products are rounded, so that s is not exactly zero */
-    {"bicgstab-lucky-jacobi-left", BiCGStab, WHEN | (PetscDefined(USE_COMPLEX) ? ONHOST : 0),
-     "twos,okg:-pc_type jacobi"},
-    {"bicgstab-lucky-ilu", BiCGStab, WHEN, "twos,ok:-pc_type bjacobi -ksp_pc_side right"},
-    {"bicgstab-nan", BiCGStab, WHEN, "convection,n:-pc_type jacobi"},
-    {"bicgstab-nan-right", BiCGStab, WHEN, "convection,n:-pc_type jacobi -ksp_pc_side right"},
-    {"bicgstab-nan-nonorm", BiCGStab, WHEN, "convection,n:-pc_type none -ksp_norm_type none"},
-    {"bicgstab-nan-product", BiCGStab, WHEN, "nan:-pc_type none"},
-    {"bicgstab-nan-product-right", BiCGStab, WHEN, "nan:-pc_type bjacobi -sub_pc_type none -ksp_pc_side right"},
-    {"bicgstab-inf", BiCGStab, WHEN, "convection,i:-pc_type jacobi"},
-    {"bicgstab-nan-error", BiCGStab, WHEN | (PetscDefined(USE_DEBUG) ? SEQ : 0), "convection,ne:-pc_type jacobi"},
-    {"bicgstab-nullspace", BiCGStab, WHEN, "singular,N:-pc_type none -ksp_rtol 1e-2"},
-    {"bicgstab-nullspace-jacobi", BiCGStab, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-2 -ksp_pc_side right"},
-    {"bicgstab-monitor", BiCGStab, WHEN, "convection,m:-pc_type jacobi"},
-    {"bicgstab-monitor-right", BiCGStab, WHEN, "convection,mg:-pc_type jacobi -ksp_pc_side right"},
-    {"bicgstab-monitor-ilu", BiCGStab, WHEN, "convection,mg:-pc_type bjacobi -ksp_pc_side right"},
-    {"bicgstab-test", BiCGStab, WHEN, "convection,t:-pc_type jacobi"},
-    {"bicgstab-test-monitor", BiCGStab, WHEN, "convection,tm:-pc_type none -ksp_pc_side right"},
-    {"bicgstab-reset", BiCGStab, WHEN, "convection,rd:-pc_type jacobi -ksp_pc_side right"},
-    {"bicgstab-reset-ilu", BiCGStab, WHEN, "convection,rgd:-pc_type bjacobi -ksp_pc_side right"},
-    {"bicgstab-skew", BiCGStab, WHEN, "skew,d:-pc_type jacobi -ksp_rtol 1e-2"},
+    {"bcgs-lucky-jacobi-left", BCGS, WHEN | (PetscDefined(USE_COMPLEX) ? ONHOST : 0), "twos,okg:-pc_type jacobi"},
+    {"bcgs-lucky-ilu", BCGS, WHEN, "twos,ok:-pc_type bjacobi -ksp_pc_side right"},
+    {"bcgs-nan", BCGS, WHEN, "convection,n:-pc_type jacobi"},
+    {"bcgs-nan-right", BCGS, WHEN, "convection,n:-pc_type jacobi -ksp_pc_side right"},
+    {"bcgs-nan-nonorm", BCGS, WHEN, "convection,n:-pc_type none -ksp_norm_type none"},
+    {"bcgs-nan-product", BCGS, WHEN, "nan:-pc_type none"},
+    {"bcgs-nan-product-right", BCGS, WHEN, "nan:-pc_type bjacobi -sub_pc_type none -ksp_pc_side right"},
+    {"bcgs-inf", BCGS, WHEN, "convection,i:-pc_type jacobi"},
+    {"bcgs-nan-error", BCGS, WHEN | (PetscDefined(USE_DEBUG) ? SEQ : 0), "convection,ne:-pc_type jacobi"},
+    {"bcgs-nullspace", BCGS, WHEN, "singular,N:-pc_type none -ksp_rtol 1e-2"},
+    {"bcgs-nullspace-jacobi", BCGS, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-2 -ksp_pc_side right"},
+    {"bcgs-monitor", BCGS, WHEN, "convection,m:-pc_type jacobi"},
+    {"bcgs-monitor-right", BCGS, WHEN, "convection,mg:-pc_type jacobi -ksp_pc_side right"},
+    {"bcgs-monitor-ilu", BCGS, WHEN, "convection,mg:-pc_type bjacobi -ksp_pc_side right"},
+    {"bcgs-test", BCGS, WHEN, "convection,t:-pc_type jacobi"},
+    {"bcgs-test-monitor", BCGS, WHEN, "convection,tm:-pc_type none -ksp_pc_side right"},
+    {"bcgs-reset", BCGS, WHEN, "convection,rd:-pc_type jacobi -ksp_pc_side right"},
+    {"bcgs-reset-ilu", BCGS, WHEN, "convection,rgd:-pc_type bjacobi -ksp_pc_side right"},
+    {"bcgs-skew", BCGS, WHEN, "skew,d:-pc_type jacobi -ksp_rtol 1e-2"},
     /* without -ksp_atol, rounding would decide whether the residual is zero */
-    {"bicgstab-one", BiCGStab, WHEN, "one:-pc_type none -ksp_atol 1e-10"},
-    {"bicgstab-ahead-none", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 0"},
-    {"bicgstab-ahead-many", BiCGStab, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 50"},
-    {"bicgstab-not-early", BiCGStab, WHEN, "convection,d:-pc_type none -ksp_device_early 0 -ksp_pc_side right"},
-    {"bicgstab-eigenvalues", BiCGStab, WHEN, "convection,h:-pc_type jacobi -ksp_view_eigenvalues ascii:/dev/null"},
-    {"bicgstab-hostvectors", BiCGStab, WHEN, "convection,v:-pc_type jacobi -ksp_pc_side right"},
+    {"bcgs-one", BCGS, WHEN, "one:-pc_type none -ksp_atol 1e-10"},
+    {"bcgs-ahead-none", BCGS, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 0"},
+    {"bcgs-ahead-many", BCGS, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 50"},
+    {"bcgs-not-early", BCGS, WHEN, "convection,d:-pc_type none -ksp_device_early 0 -ksp_pc_side right"},
+    {"bcgs-eigenvalues", BCGS, WHEN, "convection,h:-pc_type jacobi -ksp_view_eigenvalues ascii:/dev/null"},
+    {"bcgs-hostvectors", BCGS, WHEN, "convection,v:-pc_type jacobi -ksp_pc_side right"},
     {"chebyshev", Chebyshev, WHEN,
      "laplace,d:-pc_type none -ksp_norm_type none -ksp_chebyshev_eigenvalues 0.1,8 -ksp_max_it 12"},
     {"chebyshev-one", Chebyshev, WHEN,
@@ -697,6 +770,132 @@ static const Operation operations[] = {
     {"chebyshev-norms", Chebyshev, WHEN, "laplace,h:-pc_type jacobi -ksp_max_it 20 -ksp_chebyshev_eigenvalues 0.1,2"},
     {"chebyshev-ilu", Chebyshev, WHEN,
      "laplace,h:-pc_type bjacobi -ksp_norm_type none -ksp_max_it 4 -ksp_chebyshev_eigenvalues 0.1,2"},
+    {"gmres", GMRES, WHEN, "convection,Pd:-pc_type jacobi"},
+    {"gmres-right", GMRES, WHEN, "convection,Pg:-pc_type jacobi -ksp_pc_side right"},
+    {"gmres-restart", GMRES, WHEN, "laplace,Pd:-pc_type none -ksp_gmres_restart 7 -ksp_max_it 60"},
+    {"gmres-one", GMRES, WHEN, "convection,P:-pc_type jacobi -ksp_gmres_restart 1 -ksp_max_it 20"},
+    {"gmres-many", GMRES, WHEN, "larger,Pd:-pc_type none -ksp_gmres_restart 100 -ksp_max_it 120"},
+    {"gmres-ilu", GMRES, WHEN, "convected,P:-pc_type bjacobi -sub_pc_type ilu"},
+    {"gmres-refined", GMRES, WHEN,
+     "laplace,Pd:-pc_type jacobi -ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-refined-ifneeded", GMRES, WHEN,
+     "laplace,Pd:-pc_type jacobi -ksp_orthogonalization_cgs_refinement_type refine_ifneeded"},
+    {"gmres-modified", GMRES, WHEN, "laplace,Ph:-pc_type jacobi -ksp_orthogonalization mgs"},
+    {"gmres-off", GMRES, WHEN, "laplace,Ph:-pc_type jacobi -ksp_device_orthogonalization 0"},
+    {"gmres-hostvectors", GMRES, WHEN, "laplace,Pv:-pc_type jacobi"},
+    {"gmres-monitor", GMRES, WHEN, "laplace,Pm:-pc_type jacobi -ksp_gmres_restart 9"},
+    {"gmres-zero", GMRES, WHEN, "laplace,Pz:-pc_type jacobi"},
+    {"gmres-exact", GMRES, WHEN, "twos,Pok:-pc_type none"},
+    {"gmres-nan", GMRES, WHEN, "convection,Pn:-pc_type jacobi"},
+    {"gmres-nan-product", GMRES, WHEN, "nan,P:-pc_type none"},
+    {"gmres-nullspace", GMRES, WHEN, "singular,PN:-pc_type jacobi -ksp_rtol 1e-4"},
+    {"gmres-reset", GMRES, WHEN, "convection,Prd:-pc_type jacobi"},
+    {"gmres-blocks", GMRES, WHEN, "nodes3,P:-pc_type pbjacobi"},
+    {"devicegmres", GMRES, WHEN, "convection,d:-pc_type none"},
+    {"devicegmres-jacobi", GMRES, WHEN, "convection,d:-pc_type jacobi"},
+    {"devicegmres-jacobi-right", GMRES, WHEN, "convection,dg:-pc_type jacobi -ksp_pc_side right"},
+    {"devicegmres-right", GMRES, WHEN, "convection,dg:-pc_type none -ksp_pc_side right"},
+    {"devicegmres-symmetric", GMRES, WHEN, "hermitian:-pc_type jacobi -ksp_pc_side symmetric"},
+    {"devicegmres-restart", GMRES, WHEN, "laplace,d:-pc_type none -ksp_gmres_restart 7 -ksp_max_it 60"},
+    {"devicegmres-restart-right", GMRES, WHEN, "laplace,dg:-pc_type jacobi -ksp_gmres_restart 5 -ksp_pc_side right"},
+    {"devicegmres-one", GMRES, WHEN, "convection:-pc_type jacobi -ksp_gmres_restart 1 -ksp_max_it 20"},
+    {"devicegmres-many", GMRES, WHEN, "larger,d:-pc_type none -ksp_gmres_restart 100 -ksp_max_it 120"},
+    {"devicegmres-many-right", GMRES, WHEN,
+     "larger,dg:-pc_type jacobi -ksp_gmres_restart 70 -ksp_max_it 120 -ksp_pc_side right"},
+    {"devicegmres-ilu", GMRES, WHEN, "convected,d:-pc_type bjacobi -sub_pc_type ilu"},
+    {"devicegmres-ilu-right", GMRES, WHEN, "convected,dg:-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right"},
+    {"devicegmres-gamg", GMRES, WHEN, "larger:-pc_type gamg -mg_levels_pc_type jacobi -ksp_rtol 1e-3"},
+    {"devicegmres-blocks", GMRES, WHEN, "nodes3,d:-pc_type pbjacobi"},
+    {"devicegmres-refined", GMRES, WHEN,
+     "laplace,d:-pc_type jacobi -ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicegmres-refined-ifneeded", GMRES, WHEN,
+     "laplace,h:-pc_type jacobi -ksp_orthogonalization_cgs_refinement_type refine_ifneeded"},
+    {"devicegmres-modified", GMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_orthogonalization mgs"},
+    {"devicegmres-eigenvalues", GMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_view_eigenvalues ascii:/dev/null"},
+    {"devicegmres-hostvectors", GMRES, WHEN, "laplace,v:-pc_type jacobi"},
+    {"devicegmres-test", GMRES, WHEN, "convection,t:-pc_type jacobi -ksp_gmres_restart 4"},
+    {"devicegmres-zero", GMRES, WHEN, "laplace,z:-pc_type jacobi"},
+    {"devicegmres-guess-exact", GMRES, WHEN, "convection,x:-pc_type jacobi"},
+    {"devicegmres-nonorm", GMRES, WHEN, "convection:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9"},
+    {"devicegmres-its", GMRES, WHEN, "laplace:-pc_type none -ksp_max_it 5"},
+    {"devicegmres-its-zero", GMRES, WHEN, "laplace:-pc_type none -ksp_max_it 0"},
+    {"devicegmres-its-converged", GMRES, WHEN, "laplace:-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"},
+    {"devicegmres-its-least", GMRES, WHEN, "laplace:-pc_type none -ksp_min_it 12 -ksp_rtol 0.5"},
+    {"devicegmres-its-error", GMRES, WHEN, "laplace,e:-pc_type none -ksp_max_it 5"},
+    {"devicegmres-atol", GMRES, WHEN, "laplace:-pc_type none -ksp_rtol 0 -ksp_atol 1e-2"},
+    {"devicegmres-exact", GMRES, WHEN, "twos,ok:-pc_type none"},
+    {"devicegmres-rotation", GMRES, WHEN, "rotation,k:-pc_type none"},
+    {"devicegmres-nan", GMRES, WHEN, "convection,n:-pc_type jacobi"},
+    {"devicegmres-nan-product", GMRES, WHEN, "nan:-pc_type none"},
+    {"devicegmres-nullspace", GMRES, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-4"},
+    {"devicegmres-reset", GMRES, WHEN, "convection,rd:-pc_type jacobi"},
+    {"devicegmres-ahead-none", GMRES, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 0"},
+    {"devicegmres-ahead-many", GMRES, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 50"},
+    {"devicegmres-not-early", GMRES, WHEN, "convection,d:-pc_type jacobi -ksp_device_early 0"},
+    {"devicegmres-off", GMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_device 0"},
+    {"devicegmres-graded8", GMRES, WHEN,
+     "graded8,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"gmres-graded8", GMRES, WHEN,
+     "graded8,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"devicegmres-graded8-refined", GMRES, WHEN,
+     "graded8,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-graded8-refined", GMRES, WHEN,
+     "graded8,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicegmres-graded9", GMRES, WHEN,
+     "graded9,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"gmres-graded9", GMRES, WHEN,
+     "graded9,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"devicegmres-graded9-refined", GMRES, WHEN,
+     "graded9,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-graded9-refined", GMRES, WHEN,
+     "graded9,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicegmres-graded11", GMRES, WHEN,
+     "graded11,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"gmres-graded11", GMRES, WHEN,
+     "graded11,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"devicegmres-graded11-refined", GMRES, WHEN,
+     "graded11,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-graded11-refined", GMRES, WHEN,
+     "graded11,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicegmres-graded12", GMRES, WHEN,
+     "graded12,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"gmres-graded12", GMRES, WHEN,
+     "graded12,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"devicegmres-graded12-refined", GMRES, WHEN,
+     "graded12,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-graded12-refined", GMRES, WHEN,
+     "graded12,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicegmres-graded14", GMRES, WHEN,
+     "graded14,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"gmres-graded14", GMRES, WHEN,
+     "graded14,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
+    {"devicegmres-graded14-refined", GMRES, WHEN,
+     "graded14,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"gmres-graded14-refined", GMRES, WHEN,
+     "graded14,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
+     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"fgmres", FGMRES, WHEN, "convection,Pd:-pc_type jacobi -ksp_gmres_restart 6"},
+    {"lgmres", LGMRES, WHEN, "laplace,P:-pc_type jacobi -ksp_gmres_restart 8"},
+    {"dgmres", DGMRES, WHEN, "laplace,P:-pc_type jacobi -ksp_gmres_restart 8"},
     {NULL, NULL, 0, NULL}};
 
 int main(int argc, char **argv)

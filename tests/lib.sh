@@ -162,4 +162,4 @@ sh_() { # name limit function-and-arguments...
 }
 
 # The options that force a type's kernel: by default it may prefer AIJ's own product on matrices as small as those of the tests
-forced() { echo "-mat_$1_kernel slices"; }
+forced() { echo "-mat_spmv_kernel slices"; }

@@ -35,11 +35,11 @@ loading_tests() {
     sh_ "loading $type on $several ranks by -dll_append" 60 prints "type: mpiaij$type|type: mpiaijcusparse" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type"
     sh_ "loading $type by PETSC_OPTIONS" 60 prints "type: seqaij$type|type: seqaijcusparse" env PETSC_OPTIONS="${PETSC_OPTIONS:-} -dll_append $LIB -mat_type $type" "${m[@]}" 1 "${load[@]}"
     sh_ "loading $type by .petscrc" 60 with_petscrc "-dll_append $LIB -mat_type $type" prints "type: seqaij$type|type: seqaijcusparse" "${m[@]}" 1 "${load[@]}"
-    sh_ "help on $type" 60 prints "-mat_${type}_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -help
+    sh_ "help on $type" 60 prints "-mat_spmv_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -help
     sh_ "help on the halo of $type" 60 prints "-mat_spmv_halo_early" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -help
     sh_ "help lists $type" 60 prints "one of.* $type( |\))" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -help
     sh_ "view of $type" 60 prints "$type format" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_view ::ascii_info
-    sh_ "a wrong option of $type" 60 refuses "mat_${type}_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" "-mat_${type}_node_size" 77
+    sh_ "a wrong option of $type" 60 refuses "mat_spmv_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" "-mat_spmv_node_size" 77
     sh_ "a wrong halo of $type" 60 refuses "mat_spmv_halo" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_halo nonsense
     sh_ "a wrong share of rows of $type" 60 refuses "mat_spmv_halo_rows is 2.?: it must be" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_halo_rows 2
     sh_ "loading $type leaves no memory" 60 leakfree "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type"
@@ -88,7 +88,7 @@ type_tests() {
     [ -n "$DEVICE" ] || for ranks in $(numbers 1 3); do t "fuzz, $type, $ranks ranks" 300 env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "${m[@]}" $ranks "$TESTS/fuzz" -type "$type" "${expect[@]}" -count $((ranks == 1 ? 800 : 200)); done
     for ranks in $(numbers 1 3); do suite "columns, $type, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" "${force[@]}" "${expect[@]}"; done
     suite "options, $type" 600 "${m[@]}" 1 "$TESTS/options" -type "$type"
-    suite "options, $type, $several ranks" 300 "${m[@]}" $several "$TESTS/options" -type "$type" -ops parameters,seqaijtype,counts -cases few,random,nodes2
+    suite "options, $type, $several ranks" 300 "${m[@]}" $several "$TESTS/options" -type "$type" -ops parameters,seqaijtype,counts,oldnames -cases few,random,nodes2
     suite "products by choice, $type" 600 "${m[@]}" 1 "$TESTS/products" -type "$type"
     suite "solvers, $type" 600 "${m[@]}" 1 "$TESTS/solvers" -type "$type" "${force[@]}"
     # no coloring on devices: AIJCUSPARSE's first solve fails there, too (PETSc 3.26, more than one rank), after a random number of iterations
@@ -119,6 +119,7 @@ crashes FAILED ranks: operation crashes, .*${one}turn 1, .*signal 11
 dies noticed that process rank $((several - 1)) 
 leaves due to process rank $((several - 1)) 
 END
+    sh_ "an option with too many names" 60 refuses "-ops lists 65 names, more than 64" "${m[@]}" 1 "$TESTS/ranks" -ops "$(printf 'together%.0s,' {1..65})"
     sh_ "an error of all ranks" 60 refuses "2 operations on matrices, 1 failed" "${m[@]}" $several "$TESTS/ranks" -ops allerr,together
   fi
 }
@@ -161,13 +162,13 @@ device_kernel_tests() {
   local type kernel how program ranks force hide=(env CUDA_VISIBLE_DEVICES=)
   for type in $types; do
     for kernel in paper csr aij auto; do
-      suite "products, $type, kernel $kernel" 600 "${m[@]}" 1 "$TESTS/products" -type "$type" -mat_${type}_kernel $kernel "${expect[@]}" -ops mult,multadd,transpose,hermitian,nonfinite,bindtocpu,vectors
-      suite "assembly, $type, kernel $kernel" 600 "${m[@]}" 1 "$TESTS/assembly" -type "$type" -mat_${type}_kernel $kernel "${expect[@]}" -ops all,insert,scale,array,newentries,replace,duplicate,coo,again
+      suite "products, $type, kernel $kernel" 600 "${m[@]}" 1 "$TESTS/products" -type "$type" -mat_spmv_kernel $kernel "${expect[@]}" -ops mult,multadd,transpose,hermitian,nonfinite,bindtocpu,vectors
+      suite "assembly, $type, kernel $kernel" 600 "${m[@]}" 1 "$TESTS/assembly" -type "$type" -mat_spmv_kernel $kernel "${expect[@]}" -ops all,insert,scale,array,newentries,replace,duplicate,coo,again
       # Tests in which AIJCUSPARSE multiplies run alone: with other processes on the GPU, its first product with a matrix has lost a row, once in thousands of products
       case "$type $kernel" in *' aij' | 'sellp csr' | 'batch csr') how=lone ;; *) how= ;; esac
-      $how suite "device, $type, kernel $kernel, $several ranks" 600 "${m[@]}" $several "$TESTS/device" -type "$type" -mat_${type}_kernel $kernel "${expect[@]}"
+      $how suite "device, $type, kernel $kernel, $several ranks" 600 "${m[@]}" $several "$TESTS/device" -type "$type" -mat_spmv_kernel $kernel "${expect[@]}"
     done
-    suite "graph, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -mat_${type}_kernel slices "${expect[@]}" -ops graph -root_device_context_stream_type nonblocking
+    suite "graph, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -mat_spmv_kernel slices "${expect[@]}" -ops graph -root_device_context_stream_type nonblocking
     suite "graph, $type, by choice" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" "${expect[@]}" -ops graph -root_device_context_stream_type nonblocking
     read -ra force <<<"$(forced "$type")"
     [ $tier = device ] || for program in products assembly operations device; do
@@ -192,9 +193,9 @@ device_halo_tests() {
       for ranks in $(numbers 2 3); do
         [ $halo != nccl ] || [ "$ranks" -le "$gpus" ] || continue
         suite "krylov, $type, halo $halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/krylov" -type "$type" -mat_spmv_halo $halo "${expect[@]}"
-        suite "columns, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo "${expect[@]}"
-        suite "products, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
-        suite "device, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo $halo "${expect[@]}"
+        suite "columns, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" -mat_spmv_kernel slices -mat_spmv_halo $halo "${expect[@]}"
+        suite "products, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_spmv_kernel slices -mat_spmv_halo $halo "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
+        suite "device, $type, halo $halo, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_spmv_kernel slices -mat_spmv_halo $halo "${expect[@]}"
       done
     done
   done
@@ -202,16 +203,16 @@ device_halo_tests() {
   for type in $types; do
     for ranks in $(numbers 2 3); do
       [ "$ranks" -le "$gpus" ] || continue
-      suite "columns, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops columns,alternate,bind
-      suite "products, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
-      suite "assembly, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_${type}_kernel slices -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops all,insert,scale,newentries,replace,duplicate,coo,again
+      suite "columns, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" -mat_spmv_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops columns,alternate,bind
+      suite "products, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_spmv_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
+      suite "assembly, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_spmv_kernel slices -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops all,insert,scale,newentries,replace,duplicate,coo,again
     done
   done
   # with PEER, the product runs after the exchange instead of together with it
   for type in $types; do
     for ranks in $(numbers 2 3); do
       [ "$ranks" -le "$gpus" ] || continue
-      suite "products, $type, not early, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_${type}_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 -mat_spmv_halo_early 0 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
+      suite "products, $type, not early, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_spmv_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 -mat_spmv_halo_early 0 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
     done
   done
 }
@@ -235,9 +236,9 @@ device_other_tests() {
   for halo in host petsc peer nccl; do
     case $halo in peer | nccl) [ "$several" -le "$gpus" ] || continue ;; esac
     sh_ "a lost GPU, halo $halo, $several ranks" 60 refuses 'CUDA error|cuda error|illegal memory access' env CUDA_MPS_PIPE_DIRECTORY="$log/none" "${m[@]}" $several "${load[@]}" \
-      -dll_append "$LIB" -mat_type "${types%% *}" -mat_${types%% *}_kernel slices -mat_spmv_halo $halo -lose 1
+      -dll_append "$LIB" -mat_type "${types%% *}" -mat_spmv_kernel slices -mat_spmv_halo $halo -lose 1
   done
-  for type in krylov bicgstab; do t "kernels of Krylov methods, $type" 300 "$TESTS/cuda-$type" full count; done
+  for type in krylov bcgs; do t "kernels of Krylov methods, $type" 300 "$TESTS/cuda-$type" full count; done
   t "assembly from coordinates" 300 "$TESTS/cuda-coo" full count
   for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo" -n 0; done
   suite "products, aijcusparse" 600 "${m[@]}" 1 "$TESTS/products" -type aijcusparse
@@ -250,7 +251,7 @@ file_tests() {
   [ $tier = device ] || t "operations, aijperm" 200 "${m[@]}" 1 "$TESTS/operations" -type aijperm -mat_no_inode
   small=$(files "$here"/matrices/{USAir97,bcsstk02,west0989,lns_131}.mtx)
   for type in $types; do
-    [ $tier = device ] || t "files, $type" 600 "${m[@]}" $several "$TESTS/products" -type "$type" -mat_${type}_kernel slices -files "$small" -ops mult,multadd,transpose,sparse
+    [ $tier = device ] || t "files, $type" 600 "${m[@]}" $several "$TESTS/products" -type "$type" -mat_spmv_kernel slices -files "$small" -ops mult,multadd,transpose,sparse
   done
 }
 
@@ -296,14 +297,14 @@ all_tests() {
     t "no inodes, $type" 600 "${m[@]}" 1 "$TESTS/products" -type "$type" "${force[@]}" -mat_no_inode
     t "by choice, $type" 600 "${m[@]}" 3 "$TESTS/assembly" -type "$type"
     for kernel in csr aij; do
-      for program in products assembly; do t "$program, $type, kernel $kernel" 600 "${m[@]}" $several "$TESTS/$program" -type "$type" -mat_${type}_kernel $kernel; done
+      for program in products assembly; do t "$program, $type, kernel $kernel" 600 "${m[@]}" $several "$TESTS/$program" -type "$type" -mat_spmv_kernel $kernel; done
     done
-    t "uncompressed, $type" 600 "${m[@]}" $several "$TESTS/assembly" -type "$type" "${force[@]}" -mat_${type}_compress 0
-    t "node size 1, $type" 600 "${m[@]}" 1 "$TESTS/assembly" -type "$type" "${force[@]}" -mat_${type}_node_size 1
+    t "uncompressed, $type" 600 "${m[@]}" $several "$TESTS/assembly" -type "$type" "${force[@]}" -mat_spmv_compress 0
+    t "node size 1, $type" 600 "${m[@]}" 1 "$TESTS/assembly" -type "$type" "${force[@]}" -mat_spmv_node_size 1
   done
   case " $types " in *" sellp "*)
     for o in "-mat_sellp_sigma 1" "-mat_sellp_threads_per_row 4 -mat_sellp_sigma 256"; do
-      t "assembly, sellp, $o" 600 "${m[@]}" $several "$TESTS/assembly" -type sellp -mat_sellp_kernel slices $o
+      t "assembly, sellp, $o" 600 "${m[@]}" $several "$TESTS/assembly" -type sellp -mat_spmv_kernel slices $o
     done ;; esac
   case " $types " in *" evchyb "*)
     for o in "-mat_evchyb_ell_limit 0" "-mat_evchyb_ell_limit 4"; do

@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 import manualpages  # noqa: E402
 import manualwriter  # noqa: E402
 
-HEADER, VALUES, VIEW, SELLP, CREATE = (manualpages.HEADER, "src/mat/impls/batch/values.c", "src/mat/impls/spmv/view.c", "src/mat/impls/sellp/sellp.c",
+HEADER, VALUES, VIEW, SELLP, EVCHYB, CREATE = (manualpages.HEADER, "src/mat/impls/batch/values.c", "src/mat/impls/spmv/view.c", "src/mat/impls/sellp/sellp.c", "src/mat/impls/evchyb/evchyb.c",
                                        "src/mat/impls/batch/create.c")
 # file, what is replaced, by what, what the message must contain
 FAULTS = [(VALUES, "   MatBatchGetProblem - Gets", "   MatBatchGetProblem: Gets", "does not begin with 'name - summary'"),
@@ -36,7 +36,11 @@ FAULTS = [(VALUES, "   MatBatchGetProblem - Gets", "   MatBatchGetProblem: Gets"
           (HEADER, "} PetscSpMVInfo;", "} PetscSpMVInformation;", "the type does not follow its comment"),
           (HEADER, "#define MATBATCH_ALL -1", "", "not defined in"),
           (VIEW, "   PetscSpMVGetInfo - ", "   PetscSpMVGetFormat - ", "has another page, in src/mat/impls/spmv/view.c:"),
-          (SELLP, ".  -mat_sellp_sigma <rows> ", ".  -mat_sellp_window <rows>", "the option -mat_sellp_sigma has no manual page"),
+          (SELLP, "-  -mat_sellp_sigma <rows> ", "-  -mat_sellp_window <rows>", "the option -mat_sellp_sigma has no manual page"),
+          (SELLP, "   Intermediate Options", "   Medium Options", "no such section: Medium Options Database Keys:"),
+          (EVCHYB, "-mat_spmv_* ", "-mat_spnv_* ", "no page describes an option -mat_spnv_*"),
+          (EVCHYB, ".  -mat_evchyb_ell_limit", "+  -mat_spmv_halo <type> - another text\n-  -mat_evchyb_ell_limit",
+           "-mat_spmv_halo has another level or text, in "),
           (CREATE, "   Errors:\n", "   Example Usage:\n.vb\n  x\n\n   Errors:\n", ".vb without .ve")]
 
 
@@ -68,14 +72,20 @@ def contents():
     with tempfile.TemporaryDirectory() as site, tempfile.TemporaryDirectory() as man:
         manualwriter.write_site(pages, Path(site))
         made = manualwriter.write_man(pages, Path(man))
+        manualwriter.write_options(pages, Path(site) / "options.md")
+        rows = [part.count("\n| `-") for part in (Path(site) / "options.md").read_text().split("## ")[1:]]
+        listed = len(manualpages.options(pages)) + 2   # -mat_type and -ksp_type
+        if rows[0] != 4 or sum(rows) != listed:
+            yield f"the page of options has {rows} rows, the first for beginners, for {listed} options"
         for file, parts in {"MatBatchGetProblem.rst": ["Gets the pattern and the values of one problem of a ``MATBATCH`` matrix", "PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem,",
                                                        "Not Collective", "``rowoffsets``\n   n + 1 offsets of its rows in ``columns``", "Errors\n------", "Level\n-----\n\nintermediate",
                                                        "Location\n--------\n\nsrc/mat/impls/batch/values.c", "``MatBatchSetValues()``"],
                             "MATSELLP.rst": ['#define MATSELLP "sellp"', '#define MATMPIAIJSELLP "mpiaijsellp"', "``-mat_sellp_sigma <rows>``\n   rows are sorted"],
                             "MatBatchSharing.rst": ["typedef enum { MATBATCH_SHARE_NONE", "``MATBATCH_SHARE_PATTERN``\n   size and pattern"],
-                            "mat_spmv_halo.rst": ["-mat_spmv_halo <type>", "``MATEVCHYB``, ``MATSELLP``"],
-                            "mat_sellp_sigma.rst": ["``PETSC_ERR_ARG_OUTOFRANGE``", "beginner"],
-                            "index.rst": ["``PetscSpMVGetInfo``", "``-mat_batch_kernel <kernel>", "   mat_sellp_sigma\n"]}.items():
+                            "mat_spmv_halo.rst": ["-mat_spmv_halo <type>", "``MATSELLP``, ``MATBATCH``, ``MATEVCHYB``"],
+                            "mat_sellp_sigma.rst": ["``PETSC_ERR_ARG_OUTOFRANGE``", "intermediate"],
+                            "mat_spmv_halo_rows.rst": ["Level\n-----\n\nadvanced", "``MATSELLP``, ``MATBATCH``, ``MATEVCHYB``"],
+                            "index.rst": ["``PetscSpMVGetInfo``", "</docs/options>", "   mat_sellp_sigma\n"]}.items():
             text = (Path(site) / file).read_text()
             yield from (f"{file} lacks: {part}" for part in parts if part not in text)
         yield from (f"no man page of {name}" for name, page in pages.items() if page.kind != "MC" and (name, 3) not in [(m[1], m[4]) for m in made])

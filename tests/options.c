@@ -42,38 +42,28 @@ static const Sweep sweeps[] = {
     {"sellp",
      {"mat_sellp_threads_per_row", "mat_sellp_sigma"},
      {{"1", "2", "4", "8", "16", "32"}, {"1", "64", "100000", "2147483646", "2147483647"}}},
-    {"sellp", {"mat_sellp_node_size", "mat_sellp_compress"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}}},
-    {"sellp", {"mat_sellp_kernel", "mat_sellp_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
+    {"sellp", {"mat_spmv_node_size", "mat_spmv_compress"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}}},
+    {"sellp", {"mat_spmv_kernel", "mat_spmv_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
+    {"evchyb", {"mat_evchyb_ell_limit", "mat_spmv_kernel"}, {{"0", "1", "3", "16", "2147483647"}, {"auto", "slices"}}},
     {"evchyb",
-     {"mat_evchyb_ell_limit", "mat_evchyb_kernel"},
-     {{"0", "1", "3", "16", "2147483647"}, {"auto", "slices"}}},
-    {"evchyb",
-     {"mat_evchyb_node_size", "mat_evchyb_compress", "mat_evchyb_ell_limit"},
+     {"mat_spmv_node_size", "mat_spmv_compress", "mat_evchyb_ell_limit"},
      {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"0", "100000"}}},
-    {"evchyb", {"mat_evchyb_kernel", "mat_evchyb_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
-    {"batch",
-     {"mat_batch_kernel", "mat_batch_node_size"},
-     {{"auto", "slices", "csr", "aij", "paper"}, {"0", "1", "3"}}},
+    {"evchyb", {"mat_spmv_kernel", "mat_spmv_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
+    {"batch", {"mat_spmv_kernel", "mat_spmv_node_size"}, {{"auto", "slices", "csr", "aij", "paper"}, {"0", "1", "3"}}},
     {"sellp",
-     {"mat_sellp_kernel", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
+     {"mat_spmv_kernel", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
      {{"paper"}, {"1", "2", "8", "32"}, {"1", "64"}},
      PETSC_TRUE},
-    {"evchyb",
-     {"mat_evchyb_kernel", "mat_evchyb_ell_limit"},
-     {{"paper"}, {"0", "3", "128", "2147483647"}},
-     PETSC_TRUE}};
+    {"evchyb", {"mat_spmv_kernel", "mat_evchyb_ell_limit"}, {{"paper"}, {"0", "3", "128", "2147483647"}}, PETSC_TRUE}};
 
-/* Sets or clears the kernel option of the type under test */
-static PetscErrorCode Kernel(const Test *t, const char *value, PetscBool set)
+/* Sets the kernel option, or clears it (NULL) */
+static PetscErrorCode Kernel(const char *value)
 {
-  char option[64];
-
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(option, sizeof(option), "mat_%s_kernel", t->type));
-  if (set)
-    PetscCall(Set(option, value));
+  if (value)
+    PetscCall(Set("mat_spmv_kernel", value));
   else
-    PetscCall(Clear(option));
+    PetscCall(Clear("mat_spmv_kernel"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -98,7 +88,7 @@ static PetscErrorCode Values(Test *t, Record *r)
     /* AIJ runs the same loop, because its records must have as many numbers */
     PetscCall(PetscStrcmp(s->type, now.under, &same));
     if (!same || (s->device && !now.device)) continue;
-    PetscCall(Kernel(t, "slices", PETSC_TRUE));
+    PetscCall(Kernel("slices"));
     PetscCall(PetscArrayzero(index, 3));
     for (PetscInt more = 1; more;) {
       for (int o = 0; o < 3 && s->option[o]; o++) PetscCall(Set(s->option[o], s->value[o][index[o]]));
@@ -119,7 +109,7 @@ static PetscErrorCode Values(Test *t, Record *r)
       }
     }
     for (int o = 0; o < 3 && s->option[o]; o++) PetscCall(Clear(s->option[o]));
-    PetscCall(Kernel(t, NULL, PETSC_FALSE));
+    PetscCall(Kernel(NULL));
     PetscCall(MatSetFromOptions(A));
   }
   PetscCall(RecordMat(t, r, "type after the sweep", A));
@@ -153,28 +143,20 @@ static const struct {
 } refused[] = {
     {RANGE, "sellp", "mat_sellp_threads_per_row", {"0", "-1", "3", "6", "31", "64", "2147483647", "1073741824"}},
     {RANGE, "sellp", "mat_sellp_sigma", {"0", "-1", "-2147483647"}},
-    {RANGE, "sellp", "mat_sellp_node_size", {"-1", "9", "2147483647"}},
+    {RANGE, NULL, "mat_spmv_node_size", {"-1", "9", "2147483647"}},
     {RANGE, "evchyb", "mat_evchyb_ell_limit", {"-1", "-2147483647"}},
-    {RANGE, "evchyb", "mat_evchyb_node_size", {"-1", "9", "2147483647"}},
-    {RANGE, "batch", "mat_batch_node_size", {"-1", "9", "2147483647"}},
     /* for every type, even without a halo */
     {RANGE, NULL, "mat_spmv_halo_rows", {"-0.1", "-1", "1.5", "2147483647", "1e30"}},
     {WORD, NULL, "mat_spmv_halo_rows", {"nan", "much", "0.1x"}},
     {WORD, "sellp", "mat_sellp_threads_per_row", {"two", "nan"}},
     {WORD, "sellp", "mat_sellp_sigma", {"all", "nan"}},
-    {WORD, "sellp", "mat_sellp_node_size", {"small", "nan"}},
-    {WORD, "sellp", "mat_sellp_compress", {"perhaps", "2"}},
-    {WORD, "sellp", "mat_sellp_single", {"perhaps", "nan"}},
+    {WORD, NULL, "mat_spmv_node_size", {"small", "nan"}},
+    {WORD, NULL, "mat_spmv_compress", {"perhaps", "2"}},
+    {WORD, NULL, "mat_spmv_single", {"perhaps", "nan"}},
     {WORD, "evchyb", "mat_evchyb_ell_limit", {"long", "nan"}},
-    {WORD, "evchyb", "mat_evchyb_node_size", {"small", "nan"}},
-    {WORD, "evchyb", "mat_evchyb_compress", {"perhaps", "2"}},
-    {WORD, "evchyb", "mat_evchyb_single", {"perhaps", "nan"}},
-    {RANGE, "sellp", "mat_sellp_setup_after", {"-2", "-2147483647"}},
-    {RANGE, "evchyb", "mat_evchyb_setup_after", {"-2", "-2147483647"}},
-    {WORD, "sellp", "mat_sellp_setup_after", {"soon", "nan"}},
-    {LIST, "sellp", "mat_sellp_kernel", {"nonsense", "-1", "0", "slice"}},
-    {LIST, "evchyb", "mat_evchyb_kernel", {"nonsense", "-1", "0", "slice"}},
-    {LIST, "batch", "mat_batch_kernel", {"nonsense", "-1", "0", "coo"}},
+    {RANGE, NULL, "mat_spmv_setup_after", {"-2", "-2147483647"}},
+    {WORD, NULL, "mat_spmv_setup_after", {"soon", "nan"}},
+    {LIST, NULL, "mat_spmv_kernel", {"nonsense", "-1", "0", "slice"}},
     {LIST, NULL, "mat_spmv_halo", {"nonsense", "-1", "0"}},
     {LIST, NULL, "mat_spmv_coo", {"nonsense", "-1", "gpu"}}};
 
@@ -411,7 +393,7 @@ static PetscErrorCode Info(Test *t, Record *r)
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   for (int k = 0; k < 2; k++) {
-    PetscCall(Kernel(t, k ? "csr" : "slices", PETSC_TRUE));
+    PetscCall(Kernel(k ? "csr" : "slices"));
     PetscCall(MatSetFromOptions(A));
     PetscCall(Touch(A));
     PetscCall(PetscSpMVGetInfo(A, &spmv[k]));
@@ -430,7 +412,7 @@ static PetscErrorCode Info(Test *t, Record *r)
              "%" PetscInt64_FMT " slices with the kernel slices, %" PetscInt64_FMT " with the kernel csr",
              spmv[0].slices, spmv[1].slices);
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B)); /* carries the options, without reading them again */
-  PetscCall(Kernel(t, NULL, PETSC_FALSE));
+  PetscCall(Kernel(NULL));
   PetscCall(Touch(B));
   PetscCall(PetscSpMVGetInfo(B, &spmv[0]));
   PetscCheck(spmv[0].slices == spmv[1].slices && spmv[0].stored == spmv[1].stored, PETSC_COMM_SELF, PETSC_ERR_PLIB,
@@ -513,18 +495,16 @@ static PetscErrorCode Prefix(Test *t, Record *r)
   Mat           A, B;
   PetscSpMVInfo a, b;
   PetscBool     aij;
-  char          option[64];
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   if (aij) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Kernel(t, "aij", PETSC_TRUE));
+  PetscCall(Kernel("aij"));
   PetscCall(Make(t, &A));
   PetscCall(Make(t, &B));
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(MatSetOptionsPrefix(B, "other_"));
-  PetscCall(PetscSNPrintf(option, sizeof(option), "-other_mat_%s_kernel", t->type));
-  PetscCall(PetscOptionsSetValue(NULL, option, "slices"));
+  PetscCall(PetscOptionsSetValue(NULL, "-other_mat_spmv_kernel", "slices"));
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatSetFromOptions(B));
   PetscCall(Touch(A));
@@ -535,10 +515,113 @@ static PetscErrorCode Prefix(Test *t, Record *r)
              "with the kernel aij %" PetscInt64_FMT
              " entries stored, with slices under another prefix %" PetscInt64_FMT,
              a.stored, b.stored);
-  PetscCall(PetscOptionsClearValue(NULL, option));
-  PetscCall(Kernel(t, NULL, PETSC_FALSE));
+  PetscCall(PetscOptionsClearValue(NULL, "-other_mat_spmv_kernel"));
+  PetscCall(Kernel(NULL));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Counts the reports of deprecated options, and shows nothing */
+static int reports;
+
+static PetscErrorCode CountReports(FILE *file, const char format[], va_list args)
+{
+  char text[4096];
+
+  (void)file;
+  (void)vsnprintf(text, sizeof(text), format, args);
+  reports += strstr(text, "DEPRECATION") && (strstr(text, "_setup_after") || strstr(text, KSPDEVICEBCGS));
+  return PETSC_SUCCESS;
+}
+
+/*
+  The old name of an option works, is reported once, and goes from the options under the matrix's prefix only. `both`: the
+  new name is set, too, and has precedence
+*/
+static PetscErrorCode OldName(Test *t, const char *prefix, PetscOptions options, PetscBool both)
+{
+  PetscErrorCode (*const print)(FILE *, const char[], va_list) = PetscVFPrintf;
+  const PetscBool plain                                        = (PetscBool)!prefix[0];
+  char            old[128], new[128];
+  PetscInt        after = -1;
+  PetscBool       set, other;
+  Mat             A;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A)); /* reads the options without a prefix */
+  PetscCall(MatSetOptionsPrefix(A, prefix));
+  if (options) PetscCall(PetscObjectSetOptions((PetscObject)A, options));
+  PetscCall(PetscSNPrintf(old, sizeof(old), "-%smat_%s_setup_after", prefix, t->type));
+  PetscCall(PetscSNPrintf(new, sizeof(new), "-%smat_spmv_setup_after", prefix));
+  PetscCall(PetscOptionsSetValue(options, old, "3"));
+  PetscCall(PetscSNPrintf(message, sizeof(message), "-%smat_%s_setup_after", plain ? "other_" : "", t->type));
+  PetscCall(PetscOptionsSetValue(options, message, "4"));
+  if (both) PetscCall(PetscOptionsSetValue(options, new, "5"));
+  reports       = 0;
+  PetscVFPrintf = CountReports;
+  for (int k = 0; k < 2; k++) PetscCall(MatSetFromOptions(A));
+  PetscVFPrintf = print;
+  PetscCheck(reports == !t->rank, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is reported %d times", old, reports);
+  PetscCall(PetscOptionsGetInt(options, NULL, new, &after, &set));
+  PetscCheck(set && after == (both ? 5 : 3), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is %" PetscInt_FMT " after %s", new,
+             after, old);
+  PetscCall(PetscOptionsHasName(options, NULL, old, &set));
+  PetscCall(PetscOptionsHasName(options, NULL, message, &other));
+  PetscCheck(!set && other, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is %s, %s is %s", old, set ? "still set" : "removed",
+             message, other ? "still set" : "removed");
+  PetscCall(PetscOptionsClearValue(options, new));
+  PetscCall(PetscOptionsClearValue(options, message));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* devicebicgstab is reported once between PetscInitialize() and PetscFinalize(), see main() */
+static int old_types;
+
+static PetscErrorCode OldType(Test *t)
+{
+  PetscErrorCode (*const print)(FILE *, const char[], va_list) = PetscVFPrintf;
+  KSP ksp;
+
+  PetscFunctionBegin;
+  reports       = 0;
+  PetscVFPrintf = CountReports;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPCreate(t->comm, &ksp));
+    PetscCall(KSPSetType(ksp, "devicebicgstab"));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscVFPrintf = print;
+  old_types += reports;
+  PetscCheck(old_types == !t->rank, PETSC_COMM_SELF, PETSC_ERR_PLIB, "devicebicgstab is reported %d times", old_types);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OldNames(Test *t, Record *r)
+{
+  char         at_once[8] = "";
+  PetscOptions options;
+  PetscBool    aij, set;
+
+  PetscFunctionBegin;
+  (void)r;
+  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
+  if (aij) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_spmv_setup_after", at_once, sizeof(at_once), &set)); /* atonce.h */
+  if (set) PetscCall(PetscOptionsClearValue(NULL, "-mat_spmv_setup_after"));
+  PetscCall(OldType(t));
+  for (int both = 0; both < 2; both++) {
+    PetscCall(OldName(t, "", NULL, (PetscBool)both));
+    PetscCall(OldName(t, "opt_", NULL, (PetscBool)both));
+    PetscCall(PetscOptionsCreate(&options));
+    PetscCall(OldName(t, "", options, (PetscBool)both));
+    PetscCall(OldName(t, "opt_", options, (PetscBool)both));
+    PetscCall(PetscOptionsDestroy(&options));
+  }
+  if (set) PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_setup_after", at_once));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_spmv_setup_after", &set)); /* marks it as used */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -560,15 +643,11 @@ static PetscErrorCode Single(Test *t, Record *r)
   PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   PetscCall(Make(t, &A));
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
-  PetscCall(Set("mat_sellp_single", "1"));
-  PetscCall(Set("mat_evchyb_single", "1"));
-  PetscCall(Set("mat_batch_single", "1"));
-  PetscCall(Kernel(t, "slices", PETSC_TRUE));
+  PetscCall(Set("mat_spmv_single", "1"));
+  PetscCall(Kernel("slices"));
   PetscCall(MatSetFromOptions(A));
-  PetscCall(Clear("mat_sellp_single"));
-  PetscCall(Clear("mat_evchyb_single"));
-  PetscCall(Clear("mat_batch_single"));
-  PetscCall(Kernel(t, NULL, PETSC_FALSE));
+  PetscCall(Clear("mat_spmv_single"));
+  PetscCall(Kernel(NULL));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(y, &b));
   for (PetscInt k = 0; k < 2; k++) {
@@ -715,19 +794,14 @@ static PetscErrorCode HasParameters(Test *t, Mat B, const char *what)
 /* Matrices created from a matrix have its parameters, not those of the options without its prefix */
 static PetscErrorCode Parameters(Test *t, Record *r)
 {
-  const char *const option[] = {"mat_sellp_kernel", "mat_evchyb_kernel", "mat_batch_kernel"};
-  char              other[64];
-  Mat               A, B, C, D, *S;
-  IS                is;
-  PetscInt          m, M, N, rs;
-  MPI_Comm          sub;
+  Mat      A, B, C, D, *S;
+  IS       is;
+  PetscInt m, M, N, rs;
+  MPI_Comm sub;
 
   PetscFunctionBegin;
-  for (int k = 0; k < 3; k++) {
-    PetscCall(Set(option[k], "slices"));
-    PetscCall(PetscSNPrintf(other, sizeof(other), "-%s", option[k]));
-    PetscCall(PetscOptionsSetValue(NULL, other, "aij"));
-  }
+  PetscCall(Kernel("slices"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_kernel", "aij"));
   PetscCall(CreateLike(t->R, t->type, &A));
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(MatSetFromOptions(A));
@@ -800,11 +874,8 @@ static PetscErrorCode Parameters(Test *t, Record *r)
   PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
   Made(A, "MatTranspose in place");
 #undef Made
-  for (int k = 0; k < 3; k++) {
-    PetscCall(Clear(option[k]));
-    PetscCall(PetscSNPrintf(other, sizeof(other), "-%s", option[k]));
-    PetscCall(PetscOptionsClearValue(NULL, other));
-  }
+  PetscCall(Kernel(NULL));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_spmv_kernel"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -818,6 +889,7 @@ static const Operation operations[] = {{"values", Values, OURS},
                                        {"info", Info, FULL | OURS},
                                        {"counts", Counts, OURS},
                                        {"prefix", Prefix, FULL | OURS | BYROW},
+                                       {"oldnames", OldNames, FULL | OURS | BYROW},
                                        {"setupafter", SetUpAfter, OURS},
                                        {"threads", Threads, SEQ | ONCE | OURS | ONHOST},
                                        {"smallmemory", SmallMemory, FULL | SOLVE | SEQ | OURS | ONHOST},
@@ -832,7 +904,8 @@ int main(int argc, char **argv)
   int rc;
 
   MPI_Init(&argc, &argv);
-  rc = Suite(argc, argv, "options", operations, 0);
+  rc        = Suite(argc, argv, "options", operations, 0);
+  old_types = 0;
   if (!rc) rc = Suite(argc, argv, "options, after PetscFinalize() and PetscInitialize()", operations, 0);
   MPI_Finalize();
   return rc;

@@ -327,7 +327,7 @@ def one(name, option, program, test, size, args):
     words = shlex.split(args)
     ranks = min(size, RANKS)
     command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB, "-options_left", "no",
-               *(w for t in TYPES for w in (f"-mat_{t}_setup_after", "0"))]  # these programs multiply a few times only
+               "-mat_spmv_setup_after", "0"]  # these programs multiply a few times only
     with tempfile.TemporaryDirectory() as scratch:  # some tests write files, some read them
         for file in (f for f in test.get("localrunfiles").split() if os.path.exists(f"{folder}/{f}")):
             (shutil.copytree if os.path.isdir(f"{folder}/{file}") else shutil.copy)(f"{folder}/{file}", f"{scratch}/{os.path.basename(file)}")

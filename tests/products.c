@@ -193,34 +193,9 @@ static PetscErrorCode Blocks(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products with a dense matrix from either side, repeated after both matrices have changed */
 static PetscErrorCode Dense(Test *t, Record *r)
 {
-  Mat      A, D, E, C[4] = {NULL, NULL, NULL, NULL};
-  PetscInt m, n, M, N;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
-  PetscCall(MatCreateDense(t->comm, n, PETSC_DECIDE, N, 5, NULL, &D));
-  PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, 5, NULL, &E));
-  for (PetscInt k = 0; k < 2; k++) {
-    const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
-
-    PetscCall(FillDense(D, 5, 50 + k));
-    PetscCall(FillDense(E, 5, 50 + k));
-    PetscCall(MatMatMult(A, D, reuse, PETSC_DEFAULT, &C[0]));
-    PetscCall(RecordMat(t, r, "type of A D", C[0]));
-    PetscCall(MatTransposeMatMult(A, E, reuse, PETSC_DEFAULT, &C[1]));
-    PetscCall(RecordMat(t, r, "type of A^T E", C[1]));
-    PetscCall(MatScale(A, -2.));
-  }
-  for (int k = 0; k < 4; k++) PetscCall(MatDestroy(&C[k]));
-  PetscCall(MatDestroy(&D));
-  PetscCall(MatDestroy(&E));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return TestDense(t, r, PETSC_FALSE);
 }
 
 /* The dense matrix comes first: PETSc looks this product up by A's exact type name, and therefore does not find it for

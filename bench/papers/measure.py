@@ -1,4 +1,4 @@
-"""Measures the papers' experiments: bench/formats/paper.c, Nsight Compute (ncu) and examples/bratu.
+"""Measures the papers' experiments: bench/papers/formats/paper.c, Nsight Compute (ncu) and examples/bratu.
 
 Measurements are CSV files, <device>-<measurement>.csv in one folder. Several experiments may use one measurement. A measurement that was interrupted goes on
 with the matrices that its file lacks.
@@ -17,11 +17,11 @@ import threading
 import time
 
 import results
+from results import ROOT
 
-from .published import MATRICES, TABLE_3
-from .tables import complete, key, on_host, read
+from published import MATRICES, TABLE_3
+from tables import complete, key, on_host, read
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 BT = [(b, t) for b in (4, 8, 16, 32, 64) for t in (1, 2, 4, 8, 16, 32) if 32 <= b * t <= 1024]
 SWEEP = ["twin:" + m for m in ("cant", "pwtk", "F1", "ldoor", "cage14", "scircuit", "webbase-1M", "crankseg_2")]
@@ -72,36 +72,24 @@ KERNELS = {
 
 
 class Bar:
-    """tqdm where there is one, else the same in short"""
+    """How far a measurement is, on a terminal"""
 
     def __init__(self, total, what):
         self.total, self.n, self.out, self.what, self.begin = total, 0, 0, what, time.time()  # out: matrices left out
-        try:
-            import tqdm
-
-            self.bar = tqdm.tqdm(total=total, desc=what)
-        except ImportError:
-            self.bar = None
         self.show("")
 
     def show(self, note):
-        if self.bar is not None:
-            self.bar.set_postfix_str(note)
-        elif sys.stderr.isatty():
+        if sys.stderr.isatty():
             filled = 30 * self.n // max(1, self.total)
             bar = f"[{'#' * filled}{'.' * (30 - filled)}] {self.n}/{self.total}"
             print(f"\r{self.what:12} {bar} {time.time() - self.begin:4.0f} s {note:32.32}", end="", file=sys.stderr, flush=True)
 
     def step(self, note):
         self.n += 1
-        if self.bar is not None:
-            self.bar.update(1)
         self.show(note)
 
     def close(self):
-        if self.bar is not None:
-            self.bar.close()
-        elif sys.stderr.isatty():
+        if sys.stderr.isatty():
             print(file=sys.stderr)
 
 
@@ -112,12 +100,12 @@ class Measuring:
         self.bratu = os.environ.get("BRATU") or os.path.join(os.path.dirname(args.programs), "examples", "bratu")
         self.deadline, self.failed = time.time() + args.limit, False
         if not os.access(self.program, os.X_OK):
-            sys.exit(f"bench/paper: {self.program} is missing; start me with make paper, or name the folder by -programs")
+            sys.exit(f"bench/papers/paper.py: {self.program} is missing; start me with make paper, or name the folder by -programs")
         # the program knows: a PETSc without CUDA measures the host, whatever the machine has
         p = subprocess.run([self.program, "-where"] + (["-host"] if args.host else []), stdout=subprocess.PIPE, text=True, cwd=ROOT)
         where = re.search(r"^where: (\S+)", p.stdout, re.M)
         if p.returncode or not where:
-            sys.exit(f"bench/paper: {self.program} does not run: exit status {p.returncode}")
+            sys.exit(f"bench/papers/paper.py: {self.program} does not run: exit status {p.returncode}")
         self.device = where[1]
         self.kind = "host" if on_host(self.device) else "device"
         os.makedirs(self.out, exist_ok=True)
@@ -127,12 +115,6 @@ class Measuring:
 
     def left(self):
         return self.deadline - time.time()
-
-    def missing(self, measurement, why):
-        """What cannot be measured here, for the report"""
-        print(f"{measurement}: left out, {why}")
-        with results.whole(self.path(measurement, "txt")) as f:
-            f.write(why + "\n")
 
     def start(self, command, bar, log, env=None):
         """Runs the program; a line that names a matrix is a step. Returns the exit status, -1: the time was up"""
@@ -189,7 +171,7 @@ class Measuring:
         return {key(r["matrix"]) for r in left}
 
     def run(self, name, matrices, options):
-        """A CSV of bench/formats/paper.c; what it holds already is not measured again"""
+        """A CSV of bench/papers/formats/paper.c; what it holds already is not measured again"""
         target, begin = self.path(name), time.time()
         have = self.kept(target)
         todo = [m for m in matrices if key(m) not in have]
@@ -242,48 +224,42 @@ class Measuring:
             formats = ",".join(["csr5"] + [f"csr5:{s}" for s in SIGMAS])
             self.run("csr5", [*EVEN["device"], *(m for m in PROFILES["device"] if m not in EVEN["device"])], ["-formats", formats])
 
+    def once(self, name, target, total, runs):
+        """A CSV file that is complete or missing: by commands with their environments"""
+        if os.path.exists(target) and not self.args.again:
+            print(f"{name}: {target} is complete")
+            return
+        bar = Bar(total, name)
+        for command, env in runs:
+            self.failed = self.start(command, bar, self.path(name, "log"), env) > 0 or self.failed
+        bar.close()
+
     def twins(self):
         """The real matrices at hand and their twins"""
-        target = self.path("twins")
-        folder = os.path.join(ROOT, os.environ.get("MATRICES") or "../shared/matrices")
+        target, folder = self.path("twins"), os.path.join(ROOT, os.environ.get("MATRICES") or "../shared/matrices")
         names = [m for m in MATRICES if os.path.exists(os.path.join(folder, m + ".mtx"))]
-        if not names or os.path.exists(target) and not self.args.again:
-            print(f"twins: {target} is complete" if names else "twins: left out, there are no real matrices")
+        if not names:
+            print("twins: left out, there are no real matrices")
             return
         command = [self.program, "-matrices", ",".join("twin:" + m for m in names), "-csv", target, "-reps", str(self.args.reps)]
         command += (["-host"] if self.args.host else []) + self.limits()
-        bar = Bar(2 * len(names), "twins")
-        for more, where in (([], folder), (["-append"], os.devnull)):
-            status = self.start(command + more, bar, self.path("twins", "log"), dict(os.environ, MATRICES=os.path.abspath(where)))
-            self.failed = status > 0 or self.failed
-        bar.close()
+        at = lambda path: dict(os.environ, MATRICES=os.path.abspath(path))
+        self.once("twins", target, 2 * len(names), [(command, at(folder)), ([*command, "-append"], at(os.devnull))])
 
     def single(self):
         """What values in single precision cost"""
-        target = self.path("single")
-        if os.path.exists(target) and not self.args.again:
-            print(f"single: {target} is complete")
-            return
         program = os.path.join(os.path.dirname(self.program), "single")
         if not os.access(program, os.X_OK):
             print(f"single: left out, {program} is missing")
             return
-        bar = Bar(1, "single")
         env = dict(os.environ, CUDA_VISIBLE_DEVICES="") if self.args.host else None
-        status = self.start([program, "-csv", target], bar, self.path("single", "log"), env)
-        bar.close()
-        self.failed = status > 0 or self.failed
+        self.once("single", self.path("single"), 1, [([program, "-csv", self.path("single")], env)])
 
     def patterns(self):
         """Where the entries are: the same on any machine"""
         target = os.path.join(self.out, "patterns.csv")
-        if os.path.exists(target) and not self.args.again:
-            print(f"patterns: {target} is complete")
-            return
-        bar = Bar(len(PATTERNS), "patterns")
         command = [self.program, "-host", "-matrices", ",".join(PATTERNS), "-csv", target, "-pattern", str(GRID)]
-        self.failed = self.start(command, bar, self.path("patterns", "log")) > 0 or self.failed
-        bar.close()
+        self.once("patterns", target, len(PATTERNS), [(command, None)])
 
     def bratu_(self):
         target = self.path("bratu")
@@ -333,7 +309,7 @@ class Measuring:
         """Groups of matrices and formats, each a run of ncu"""
         installed = sorted(glob.glob("/opt/nvidia/nsight-compute/*/ncu"))
         ncu = self.args.ncu or shutil.which("ncu") or next((p for p in ["/usr/local/cuda/bin/ncu"] + installed[::-1] if os.access(p, os.X_OK)), None)
-        target, why = self.path(measurement), self.path(measurement, "txt")
+        target = self.path(measurement)
         found = [r for r in read(target) if r["matrix"]] if os.path.exists(target) and not self.args.again else []
         have = {key(r["matrix"]) for r in found}
         groups = [([m for m in matrices if key(m) not in have], formats) for matrices, formats in groups]
@@ -341,7 +317,7 @@ class Measuring:
             print(f"{measurement}: {target} is complete")
             return
         if self.kind == "host" or not ncu:
-            self.missing(measurement, "no GPU" if self.kind == "host" else "no ncu on this machine")
+            print(f"{measurement}: left out, " + ("no GPU" if self.kind == "host" else "no ncu on this machine"))
             return
         # ncu writes when its program has ended: several runs, so that not all is lost if the time is up
         metrics = {m: m for m in METRICS + MORE_METRICS}  # by the name here: ncu's
@@ -363,13 +339,11 @@ class Measuring:
                     print(f"{measurement}: the time was up")
                 elif not found:
                     error = re.findall(r"==ERROR== (.*)", said)
-                    self.missing(measurement, "ncu gives no counters here" + (f": {error[-1]}" if error else ""))
+                    print(f"{measurement}: left out, ncu gives no counters here" + (f": {error[-1]}" if error else ""))
                 return
             source = self.source()
             found += [dict(r, **source) for r in rows]
             self.replace(target, ["matrix", "format", "kernel"] + METRICS + MORE_METRICS + list(source), found)
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(why)
 
     def ncu(self, ncu, measurement, metrics, matrices, formats):
         """Counters of one kernel each, what ncu and the program said, and the exit status"""

@@ -55,6 +55,7 @@ TABLE_3 = {
     "Stanford_Berkeley": (678400, 3638208, 4028832, 1.10, "HYB"),
     "RM07R": (311776, 24249408, 13792384, 1.54, "CSR"),
 }
+TABLE_2 = {"copy": 182.75, "scale": 182.75, "add": 180.93, "triad": 180.93}  # of the same paper: STREAM, GB/s on a K20X
 # Table II of the SELL-P paper, audikw_1 on a K40c
 TABLE_II = [
     ("time", "7.02 ms"),

@@ -1,7 +1,7 @@
 """Draws the layouts of docs/kernels.md and docs/formats.md: python3 docs/figures/layouts.py writes the .svg files next to itself.
 
 Each figure has the pattern of a small matrix on the left and what is stored on the right. A color is a row, everywhere. The background is white, so that
-the figures read the same on light and dark pages. Text stays text, in the reader's own font, which keeps the files small. bench/python prints a Python with
+the figures read the same on light and dark pages. Text stays text, in the reader's own font, which keeps the files small. bench/lib/python prints a Python with
 matplotlib if the system's has none.
 """
 

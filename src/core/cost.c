@@ -53,7 +53,7 @@ SpMVTuning SpMVTuned = {
 
     /* When to set up, in products of AIJ: about as many as a set-up with its fill takes, which is 2 with 74 entries a
        row, 8 to 13 with 3 to 8, and 22 for an arrow (docs/results/few-products.csv). KSPSolve of GAMG hierarchies
-       (bench/solve: gamg, ex14-gamg, ex48-gamg, stokes-3d, one core, two runs) after 0, 3, 5 and 8 products takes 0.93,
+       (solve.py: gamg, ex14-gamg, ex48-gamg, stokes-3d, one core, two runs) after 0, 3, 5 and 8 products takes 0.93,
        0.90, 0.93 and 1.03 s, with aij 2.1 s */
     .setup_products = 2,
     .setup_rows     = 36, /* times the share of the rows in all rows and entries */
@@ -63,7 +63,7 @@ SpMVTuning SpMVTuned = {
 
     /* products with several columns: of how many rows of X are stored, where most slices read x by index, and where
        they are diagonals; entries a row from which two columns are enough. Measured with google, webbase, econ, and
-       stencil7:100, stencil9:1000 (bench/columns, one core) */
+       stencil7:100, stencil9:1000 (bench/products/columns, one core) */
     .columns_mean      = 16,
     .columns_scattered = 5,
     .columns_diagonal  = 8,

@@ -37,15 +37,13 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
   PetscFunctionBegin;
   PetscSpMVPackageInitialized = PETSC_FALSE;
   PetscCall(SpMVFinalizeNames());
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCallCUDA(SpMVCudaFinalize());
-#endif
+  if (SpMVCUDA.end) PetscCall((*SpMVCUDA.end)());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*@C
    PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`,
-   `KSPDEVICEBICGSTAB` and `KSPDEVICECHEBYSHEV` and the ordering `MATORDERINGEVCHYB` with PETSc
+   `KSPDEVICEBCGS` and `KSPDEVICECHEBYSHEV` and the ordering `MATORDERINGEVCHYB` with PETSc
 
    Not Collective
 
@@ -60,7 +58,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
    The error is `PETSC_ERR_LIB` if the program's PETSc differs from the one that the library was built for, in version,
    scalar type, precision, size of `PetscInt`, or debug or optimized build.
 
-.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBICGSTAB`, `KSPDEVICECHEBYSHEV`,
+.seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBCGS`, `KSPDEVICECHEBYSHEV`,
 `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
@@ -82,9 +80,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
   PetscCall(PetscLogEventRegister("MatSpMVSetUp", MAT_CLASSID, &MAT_SpMVSetUp));
   PetscCall(PetscLogEventRegister("MatSpMVFill", MAT_CLASSID, &MAT_SpMVFill));
   PetscCall(SpMVUseDevice(PETSC_COMM_SELF, &device));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (device) PetscCall(SpMVDeviceCheckMPI(PETSC_COMM_WORLD));
-#endif
+  if (device) PetscCall((*SpMVCUDA.begin)());
   for (int f = 0; SpMVFormats[f]; f++) {
     const SpMVFormat *format = SpMVFormats[f];
     char              seq[64], mpi[64], alias[64];
@@ -123,9 +119,6 @@ PetscErrorCode PetscSpMVInitializePackage(void)
       PetscCall(MatRegisterRootName(alias, mpi, mpi));
     }
   }
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (device) PetscCall(SpMVRegisterFactors());
-#endif
   PetscCall(KSPInitializePackage());
   PetscCall(KSPDeviceRegister(device));
   PetscCall(MatOrderingRegister(MATORDERINGEVCHYB, MatGetOrdering_EVCHYB));

@@ -1,16 +1,16 @@
 /*
-  The baseline formats of bench/formats, cuSPARSE's formats and MKL if they are available, and EVC-HYB's kernel with an
+  The baseline formats of bench/papers/formats, cuSPARSE's formats and MKL if they are available, and EVC-HYB's kernel with an
   operand held, on the matrices of common.h and of tests/matrices. It checks the stored entries, and the products on the
   host and on a GPU. Run it as `core-formats`; under compute-sanitizer as `core-formats quick`, or as `core-formats
   race` with few matrices, because racecheck is slow.
 */
 #include "common.h"
-#include "../../bench/formats/formats.h"
+#include "../../bench/papers/formats/formats.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
-  #include "../../bench/cusparse.h"
+  #include "../../bench/lib/cusparsespmv.h"
 #endif
-#include "../../bench/mkl.h"
-#include "../../examples/mmload.h"
+#include "../../bench/lib/mkl.h"
+#include "files.h"
 
 /* The baselines, with parameters for which small matrices reach all branches */
 static const struct {
@@ -131,7 +131,7 @@ static PetscErrorCode CheckHeld(Problem *P)
       P->allowed[r] *= 4 * PETSC_MACHINE_EPSILON * (PetscReal)(A->i[r + 1] - A->i[r]);
     }
     PetscCall(ToDevice(P));
-    PetscCallCUDA(SpMVCudaMult(store, SPMVCUDA_MULT, P->dx, NULL, P->dy, Device.stream));
+    PetscCallCUDA(SpMVCudaMult(store, (SpMVCudaProduct){.x = P->dx, .y = P->dy}, Device.stream));
     PetscCallCUDA(cudaStreamSynchronize(Device.stream));
     if (held != HELD_BOTH)
       PetscCall(FromDevice(P, "EVC-HYB",
@@ -301,41 +301,11 @@ static const struct {
               {"one row", 1, 6000, always, 0},
               {"nodes of 4, larger", 800, 800, node_random, 4}};
 
-static PetscErrorCode CheckFiles(const char *folder)
-{
-  static const char *const names[] = {"Si2",      "USAir97",  "bcsstk02", "cage8",   "can_838", "dwt_607",
-                                      "fs_541_1", "gr_30_30", "jgl011",   "lns_131", "nos3",    "west0989"};
-
-  PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names); k++) {
-    char      file[PETSC_MAX_PATH_LEN];
-    Mat       M;
-    Matrix    A;
-    PetscInt  m;
-    PetscBool done;
-
-    PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx", folder, names[k]));
-    PetscCall(MatCreate(PETSC_COMM_SELF, &M));
-    PetscCall(MatSetType(M, MATSEQAIJ));
-    PetscCall(MatLoadFile(PETSC_COMM_SELF, file, M));
-    A.name = names[k];
-    PetscCall(MatGetSize(M, &A.m, &A.n));
-    PetscCall(MatGetRowIJ(M, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&A.i, (const PetscInt **)&A.j, &done));
-    PetscCall(MatSeqAIJGetArray(M, &A.a));
-    PetscCall(CheckMatrix(&A));
-    PetscCall(MatSeqAIJRestoreArray(M, &A.a));
-    PetscCall(
-        MatRestoreRowIJ(M, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&A.i, (const PetscInt **)&A.j, &done));
-    PetscCall(MatDestroy(&M));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   const PetscBool quick = (PetscBool)(argc > 1 && !strcmp(argv[1], "quick")),
                   race  = (PetscBool)(argc > 1 && !strcmp(argv[1], "race"));
-  /* bench/run installs it there */
+  /* bench/products/run installs it there */
   const char *folder = getenv("MATRICES_DIR"), *mkl = "build/bench-venv/lib/libmkl_rt.so.3";
   Matrix      A;
   PetscBool   flag;
@@ -371,7 +341,7 @@ int main(int argc, char **argv)
     PetscCall(CheckMatrix(&A));
     PetscCall(MatrixDestroy(&A));
   }
-  if (folder && !quick && !race) PetscCall(CheckFiles(folder));
+  if (folder && !quick && !race) PetscCall(CheckFiles(folder, CheckMatrix));
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (device) PetscCallCUDA(cudaStreamDestroy(Device.stream));
   PetscCall(CuSparseClose());

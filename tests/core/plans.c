@@ -12,7 +12,7 @@
 #include "common.h"
 #include "core/spmvimpl.h"
 #include <inttypes.h>
-#include "../../examples/mmload.h"
+#include "files.h"
 
 #define LINE 512
 
@@ -324,31 +324,6 @@ static PetscErrorCode CheckLarger(size_t k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CheckFile(const char *folder, const char *name)
-{
-  char      file[PETSC_MAX_PATH_LEN];
-  Mat       M;
-  Matrix    A;
-  PetscInt  m;
-  PetscBool done;
-
-  PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx", folder, name));
-  PetscCall(MatCreate(PETSC_COMM_SELF, &M));
-  PetscCall(MatSetType(M, MATSEQAIJ));
-  PetscCall(MatLoadFile(PETSC_COMM_SELF, file, M));
-  A.name = name;
-  PetscCall(MatGetSize(M, &A.m, &A.n));
-  PetscCall(MatGetRowIJ(M, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&A.i, (const PetscInt **)&A.j, &done));
-  PetscCall(MatSeqAIJGetArray(M, &A.a));
-  PetscCall(CheckMatrix(&A));
-  PetscCall(MatSeqAIJRestoreArray(M, &A.a));
-  PetscCall(
-      MatRestoreRowIJ(M, 0, PETSC_FALSE, PETSC_FALSE, &m, (const PetscInt **)&A.i, (const PetscInt **)&A.j, &done));
-  PetscCall(MatDestroy(&M));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A set-up takes more products the fewer entries a row has, and the smaller the matrix is */
 static void CheckSetUpProducts(void)
 {
@@ -365,11 +340,9 @@ static void CheckSetUpProducts(void)
 
 int main(int argc, char **argv)
 {
-  static const char *const names[] = {"Si2",      "USAir97",  "bcsstk02", "cage8",   "can_838", "dwt_607",
-                                      "fs_541_1", "gr_30_30", "jgl011",   "lns_131", "nos3",    "west0989"};
-  const char              *folder  = getenv("MATRICES_DIR");
-  const PetscBool          print   = (PetscBool)(argc > 1 && !strcmp(argv[1], "print"));
-  char                     file[PETSC_MAX_PATH_LEN], line[LINE];
+  const char     *folder = getenv("MATRICES_DIR");
+  const PetscBool print  = (PetscBool)(argc > 1 && !strcmp(argv[1], "print"));
+  char            file[PETSC_MAX_PATH_LEN], line[LINE];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -393,7 +366,7 @@ int main(int argc, char **argv)
     PetscCall(MatrixDestroy(&A));
   }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Larger); k++) PetscCall(CheckLarger(k));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names) && folder; k++) PetscCall(CheckFile(folder, names[k]));
+  if (folder) PetscCall(CheckFiles(folder, CheckMatrix));
   if (golden) {
     Expect(!fgets(line, sizeof(line), golden), "plans.txt has more lines, from %s", line);
     (void)fclose(golden);

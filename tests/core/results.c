@@ -1,6 +1,6 @@
-/* Files of results (bench/results.h): the old one remains until the new one is complete */
+/* Files of results (bench/lib/results.h): the old one remains until the new one is complete */
 #include "common.h"
-#include "../../bench/results.h"
+#include "../../bench/lib/results.h"
 #include <unistd.h>
 
 static void Holds(const char *name, const char *text)

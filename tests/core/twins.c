@@ -1,7 +1,7 @@
-/* The twins of the papers' matrices (bench/twins.h): small ones have the published statistics, and the same rows in any
+/* The twins of the papers' matrices (bench/lib/twins.h): small ones have the published statistics, and the same rows in any
    order of generation */
 #include "common.h"
-#include "../../bench/patterns.h"
+#include "../../bench/lib/patterns.h"
 
 /* Their largest relative deviation from the published figure; size, quartiles and mean are exact. docs/results/twins.md
    has all of them */

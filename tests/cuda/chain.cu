@@ -202,9 +202,9 @@ private:
       case FILL:
         if (fills) CHECK(SpMVCudaFill(S.store, &S.csr[s.values], stream));
         break;
-      case MULT: CHECK(SpMVCudaMult(S.store, SPMVCUDA_MULT, x, NULL, y, stream)); break;
-      case RESIDUAL: CHECK(SpMVCudaMult(S.store, SPMVCUDA_RESIDUAL, x, z, y, stream)); break;
-      case ONTO: CHECK(SpMVCudaMult(S.store, SPMVCUDA_MULT, x, y, y, stream)); break;
+      case MULT: CHECK(SpMVCudaMult(S.store, {SPMVCUDA_MULT, x, NULL, y}, stream)); break;
+      case RESIDUAL: CHECK(SpMVCudaMult(S.store, {SPMVCUDA_RESIDUAL, x, z, y}, stream)); break;
+      case ONTO: CHECK(SpMVCudaMult(S.store, {SPMVCUDA_MULT, x, y, y}, stream)); break;
       case EARLY: LaunchEarly(40, 256, stream, CopyEarly, n, from, to); break;
       case LATE: LaunchEarly(3, 256, stream, CopyLate, n, from, to); break;
       case STALE: LaunchEarly(132, 256, stream, CopyStale, n, from, to, (PetscReal *)nowhere.p); break;
@@ -238,7 +238,7 @@ private:
     const std::vector<Number> good = all.Get();
     Begin();
     for (Stored &S : stores) {
-      if (Int(2)) CHECK(SpMVCudaMult(S.store, SPMVCUDA_MULT, P(all.p), NULL, (PetscScalar *)(all.p + N), stream));
+      if (Int(2)) CHECK(SpMVCudaMult(S.store, {SPMVCUDA_MULT, P(all.p), NULL, (PetscScalar *)(all.p + N)}, stream));
     }
     CHECK(cudaDeviceSynchronize());
     all.Set(start);
@@ -268,11 +268,11 @@ int main(int argc, char **argv)
   const int  given = argc > 1 ? atoi(argv[1]) : 0, rounds = given > 0 ? given : quick ? 1 : 40;
   setvbuf(stdout, NULL, _IOLBF, 0);
   for (int k = given > 0 && argc > 2 ? atoi(argv[2]) : 1; k > 0; k--) Random();
-  SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
-  SpMVCudaGroupsMean     = INT_MAX;
+  spmv::limits.diagonals_least = 0; // small matrices reach all kernels
+  spmv::limits.groups_mean     = INT_MAX;
   for (int shape = 0; shape < (race ? 1 : 4); shape++) {
-    SpMVCudaSharedLines    = shape & 1 ? 0 : 33;   // x in shared memory, or not
-    SpMVCudaDiagonalsWarps = shape & 2 ? 0 : 1000; // several slices per warp, or one
+    spmv::limits.shared_lines    = shape & 1 ? 0 : 33;   // x in shared memory, or not
+    spmv::limits.diagonals_warps = shape & 2 ? 0 : 1000; // several slices per warp, or one
     Chains chains;
     for (int round = 0; round < rounds; round++) chains.Round(shape, round);
   }

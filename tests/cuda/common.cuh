@@ -4,6 +4,7 @@
 #pragma once
 
 #include "check.h"
+#include "core/cuda/base/tuning.cuh"
 #include "matrices.cuh"
 #include <cstring>
 #include <string>

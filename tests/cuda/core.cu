@@ -38,7 +38,7 @@ static void TestSingle(Matrix &A, const char *name,
 // bound
 static void TestChoice(const Layout &L, cudaStream_t stream)
 {
-  const int least = SpMVCudaDiagonalsLeast;
+  const int least = spmv::limits.diagonals_least;
   int       device, p;
   CHECK(cudaGetDevice(&device));
   CHECK(cudaDeviceGetAttribute(&p, cudaDevAttrMultiProcessorCount, device));
@@ -55,7 +55,7 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
     SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
     CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
     CHECK(SpMVCudaFill(store, &csr, stream));
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(dx.p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(dx.p), NULL, (PetscScalar *)y.p}, stream));
     CHECK(cudaStreamSynchronize(stream));
     SpMVCudaGetStats(store, &stats);
     Reference(A, false, false, x, NULL, ref, size);
@@ -72,10 +72,10 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
   };
   expect(Grid("7 points, few rows", 14, 7, 1, 100), "diagonals", diagonals);
   expect(Grid("27 points, few rows", 14, 27, 1, 100), "slices", slices);
-  SpMVCudaDiagonalsLeast = 0;
+  spmv::limits.diagonals_least = 0;
   expect(Grid("27 points, few rows", 14, 27, 1, 100), "diagonals, if any may be", diagonals);
   for (const int s : {2, 3, 6}) expect(Band("a band of node blocks", 704, 1, s), "diagonals of node blocks", diagonals);
-  SpMVCudaDiagonalsLeast = least;
+  spmv::limits.diagonals_least = least;
   expect(band(32 * least * p), "diagonals from so many rows on", diagonals);
   expect(band(32 * least * p - 1), "slices of fewer", slices);
 
@@ -403,7 +403,7 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
     if (!quick && !strcmp(L.name, "sellp")) TestLongest(L, streams.stream);
     TestTooLarge(L, streams.stream);
   }
-  SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels
+  spmv::limits.diagonals_least = 0; // small matrices reach all kernels
   for (const Layout &L : layouts) {
     for (Matrix few : {Grid("7 points, few", 5, 7, 1, 100), Grid("3 unknowns, few", 4, 27, 3, 60),
                        Lengths("a long row, few others", 60, 3000, [](int r) { return r ? Int(9) : 8000; })}) {
@@ -445,9 +445,9 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
     for (size_t l = 0; l < layouts.size(); l++) {
       if (quick && !few && (l + tested) % 4) continue;
       if (race) printf("%s, %s\n", A.name, layouts[l].name);
-      const int turn         = (int)(l + tested) / (quick && !few ? 4 : 1);
-      SpMVCudaSharedLines    = turn % 2 ? 0 : 33;       // x in shared memory, or not
-      SpMVCudaDiagonalsWarps = turn / 2 % 2 ? 0 : 1000; // several slices per warp, or one
+      const int turn               = (int)(l + tested) / (quick && !few ? 4 : 1);
+      spmv::limits.shared_lines    = turn % 2 ? 0 : 33;       // x in shared memory, or not
+      spmv::limits.diagonals_warps = turn / 2 % 2 ? 0 : 1000; // several slices per warp, or one
       Products(A, layouts[l], (l & 1) ? WIDEST : 4, streams).Test();
       if (!quick && WIDEST > 4) Products(A, layouts[l], (l & 1) ? 4 : WIDEST, streams).Test();
     }
@@ -489,9 +489,9 @@ int main(int argc, char **argv)
     }
   }
   if (!getenv("CORE_MATRICES")) TestLayouts(layouts, quick, race, streams);
-  SpMVCudaDiagonalsLeast = 0; // small matrices reach all kernels, with all ways to load
-  SpMVCudaGroupsMean     = INT_MAX;
-  SpMVCudaL2Fit          = INT_MAX;
+  spmv::limits.diagonals_least = 0; // small matrices reach all kernels, with all ways to load
+  spmv::limits.groups_mean     = INT_MAX;
+  spmv::limits.l2_fit          = INT_MAX;
   TestMatrices(matrices, layouts, quick, race, streams);
   CHECK(cudaEventDestroy(streams.event));
   CHECK(cudaStreamDestroy(streams.other));

@@ -6,7 +6,7 @@
   Halos, sizes and values are random; ranks without rows or with an empty halo are frequent. The received values must be
   bitwise those that MPI moves between host arrays. Without a GPU, only the lists are tested.
 */
-#include "mat/impls/spmv/product/halo.h"
+#include "mat/impls/spmv/cuda/halo.h"
 #include <algorithm>
 #include <functional>
 #include <vector>

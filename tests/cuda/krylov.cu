@@ -78,7 +78,7 @@ static cudaError_t Start(const Problem &q, Arrays &v, SpMVCudaKrylov k, cudaStre
 static cudaError_t Iterate(const Problem &q, Arrays &v, SpMVCudaKrylov k, cudaStream_t stream)
 {
   SPMV_TRY(Product(q.set.n, v.i, v.j, v.a, v.p.p, v.z.p, stream));
-  SPMV_TRY(SpMVCudaCGProduct(k, stream));
+  SPMV_TRY(SpMVCudaCGProduct(k, NULL, stream));
   SPMV_TRY(SpMVCudaCGUpdate(k, stream));
   if (q.set.pc == SPMV_KRYLOV_PC_APPLIED) {
     SPMV_TRY(ApplyAll(q, v, v.r.p, v.z.p, stream));
@@ -205,16 +205,15 @@ static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, 
   spmv::State         s, t;
   Wide                dot   = 0;
   double              bound = 0;
-  PetscBool           done;
   for (int turn = 0; turn < 3; turn++) {
     w.Poison();
     r.Set(p); // each step changes it
     CHECK(SpMVCudaCGBegin(k, &cg, stream));
-    CHECK(SpMVCudaCGMult(k, store, stream, &done));
-    if (done) CHECK(SpMVCudaCGUpdate(k, stream)); // for a small matrix, Update adds the sums
+    CHECK(SpMVCudaCGProduct(k, store, stream));
+    CHECK(SpMVCudaCGUpdate(k, stream)); // for a small matrix, Update adds the sums
     CHECK(cudaStreamSynchronize(stream));
-    Expect((bool)done == expected, A, "epilogue", "any", "the product has one");
-    if (!done) return;
+    Expect((store->WarpsOf(spmv::DOT) > 0) == expected, A, "epilogue", "any", "the product has one");
+    if (!expected) return;
     again = w.Get();
     CHECK(cudaMemcpy(&s, (spmv::State *)k->state, sizeof(s), cudaMemcpyDeviceToHost));
     Expect(!memcmp((void *)again.data(), (void *)separate.data(), again.size() * sizeof(Number)), A, "epilogue", "any",
@@ -263,21 +262,21 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool singl
   cg.w = cg.z  = (PetscScalar *)w.p;
   cg.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
   cg.early     = PETSC_TRUE;
-  CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(dp.p), NULL, (PetscScalar *)w.p, stream));
+  CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(dp.p), NULL, (PetscScalar *)w.p}, stream));
   CHECK(cudaStreamSynchronize(stream));
   const std::vector<Number> separate = w.Get();
-  const int                 parts    = SpMVCudaKrylovParts;
+  const int                 parts    = spmv::limits.krylov_partials;
   for (int most : {0, parts}) {
-    SpMVCudaKrylovParts = most;
+    spmv::limits.krylov_partials = most;
     TestEpilogueOf(A, store, fused, p, cg, separate, w, r, k, stream);
   }
-  SpMVCudaKrylovParts = parts;
+  spmv::limits.krylov_partials = parts;
   CHECK(SpMVCudaDestroy(&store));
 }
 
 static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
 {
-  SpMVCudaDiagonalsLeast = SpMVCudaDiagonalsWarps = 0; // small matrices reach all kernels
+  spmv::limits.diagonals_least = spmv::limits.diagonals_warps = 0; // small matrices reach all kernels
   for (bool hermitian : {true, false}) {
     for (int N : {3, quick ? 6 : 12, quick ? 7 : 40}) {
       TestEpilogue(Grid("7 points", N, 7, 1, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);

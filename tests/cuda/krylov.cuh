@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core/cuda/krylov/krylov.cuh"
+#include "core/cuda/stores.cuh"
 #include "common.cuh"
 
 using spmv::Scalar;
@@ -294,7 +295,7 @@ static int KrylovMain(int argc, char **argv, Epilogues epilogues, Solves solves)
   CHECK(cudaStreamCreate(&stream));
   CHECK(SpMVCudaKrylovCreate(PETSC_TRUE, &k));
   for (int parts : {0, 1 << 30}) { // both ways to add the sums of a product
-    SpMVCudaKrylovParts = parts;
+    spmv::limits.krylov_partials = parts;
     epilogues(k, quick, stream);
   }
   solves(k, quick, stream);

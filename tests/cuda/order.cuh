@@ -46,7 +46,7 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
   for (int k = 0; k < 2; k++) {
     for (auto &v : hx[k]) v = Value();
     next[k].Set(hx[k]);
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p}, stream));
     CHECK(cudaStreamSynchronize(stream));
     good[k] = y.Get();
   }
@@ -55,7 +55,8 @@ static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
     Replace<<<264, 256, 0, stream>>>(A.n, x.p, next[round % 2].p, nowhere.p);
     CHECK(cudaGetLastError());
     LaunchEarly(1, 1, stream, Follow);
-    CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), NULL, NULL, (PetscScalar *)y.p, PETSC_TRUE, stream));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, NULL, SPMVCUDA_BEGIN_WITH_EXCHANGE},
+                       stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
     same = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
@@ -97,7 +98,7 @@ static void TestLate(Matrix &A, const Layout &L, cudaStream_t stream)
   for (int values = 0; values < 2; values++) {
     CHECK(SpMVCudaFill(store, &csr[values], stream));
     for (int k = 0; k < 2; k++) {
-      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p, stream));
+      CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p}, stream));
       CHECK(cudaStreamSynchronize(stream));
       good[values][k] = y.Get();
     }
@@ -107,7 +108,7 @@ static void TestLate(Matrix &A, const Layout &L, cudaStream_t stream)
     if (round % FILL == 0) CHECK(SpMVCudaFill(store, &csr[values], stream));
     WriteLate<<<1, 256, 0, stream>>>(A.n, x.p, next[round % 2].p);
     CHECK(cudaGetLastError());
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p}, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
     same = same && !memcmp((void *)got.data(), (void *)good[values][round % 2].data(), got.size() * sizeof(Number));
@@ -132,7 +133,7 @@ static void TestNaNs(Matrix &A, const Layout &L, cudaStream_t stream)
   for (int ones = 0; ones < 2; ones++) {
     if (ones) a.Set(std::vector<Number>(A.a.size(), Number(1)));
     CHECK(SpMVCudaFill(store, &csr, stream));
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, stream));
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p}, stream));
     CHECK(cudaStreamSynchronize(stream));
     const std::vector<Number> got = y.Get();
     for (int r = 0; r < A.m; r++)
@@ -152,138 +153,182 @@ static __global__ void Delay(int clocks)
   One store in two streams without any other order: products share the partial sums of long rows, and a fill runs after
   the products that were called before it and before the products that are called after it
 */
-static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other)
-{
-  constexpr int       COUNT = 64, ROUNDS = 10, CLOCKS = 300000;
-  const Matrix        A = Build("long rows, two streams", 16, 60000, [](int r, Row &row) {
-    for (int c = 0; c < 60000; c++) {
-      if ((c * 31 + r * 17) % 3) row.push_back(c);
-    }
-  });
-  Device<int>         i(A.i), j(A.j);
-  std::vector<Number> ha(A.a.size()), hx(A.n), good[2][2];
-  const cudaStream_t  in[2] = {stream, other};
-  SpMVCudaStore       store;
-  SpMVStats           stats;
-  bool                same = true;
-  Device<Number>      a[2] = {Device<Number>(A.a.size()), Device<Number>(A.a.size())},
-                 x[2]      = {Device<Number>(A.n), Device<Number>(A.n)},
-                 y[2]      = {Device<Number>((size_t)COUNT * A.m), Device<Number>((size_t)COUNT * A.m)};
-  SpMVCudaCSR csr[2];
-  for (int k = 0; k < 2; k++) {
-    for (auto &v : ha) v = Value();
-    for (auto &v : hx) v = Value();
-    a[k].Set(ha);
-    x[k].Set(hx);
-    csr[k] = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a[k].p)};
+struct TwoStreams {
+  static constexpr int COUNT = 64, ROUNDS = 10, CLOCKS = 300000;
+  const Layout        &L;
+  const cudaStream_t   in[2];
+  const Matrix         A = LongRows();
+  Device<int>          i{A.i}, j{A.j};
+  Device<Number>       a[2] = {Device<Number>(A.a.size()), Device<Number>(A.a.size())};
+  Device<Number>       x[2] = {Device<Number>(A.n), Device<Number>(A.n)};
+  Device<Number>       y[2] = {Device<Number>((size_t)COUNT * A.m), Device<Number>((size_t)COUNT *A.m)};
+  std::vector<Number>  good[2][2]; // of the values and of x
+  SpMVCudaCSR          csr[2];
+  SpMVCudaStore        store;
+  SpMVStats            stats;
+  bool                 same = true;
+
+  static Matrix LongRows()
+  {
+    return Build("long rows, two streams", 16, 60000, [](int r, Row &row) {
+      for (int c = 0; c < 60000; c++) {
+        if ((c * 31 + r * 17) % 3) row.push_back(c);
+      }
+    });
   }
-  CHECK(L.setup(&csr[0], PETSC_FALSE, stream, &store));
-  SpMVCudaGetStats(store, &stats);
-  auto expect = [&](const char *what) {
+
+  TwoStreams(const Layout &layout, cudaStream_t stream, cudaStream_t other) : L(layout), in{stream, other}
+  {
+    std::vector<Number> ha(A.a.size()), hx(A.n);
+    for (int k = 0; k < 2; k++) {
+      for (auto &v : ha) v = Value();
+      for (auto &v : hx) v = Value();
+      a[k].Set(ha);
+      x[k].Set(hx);
+      csr[k] = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a[k].p)};
+    }
+    CHECK(L.setup(&csr[0], PETSC_FALSE, stream, &store));
+    SpMVCudaGetStats(store, &stats);
+    for (int values = 1; values >= 0; values--) { // alone
+      CHECK(SpMVCudaFill(store, &csr[values], stream));
+      for (int k = 0; k < 2; k++) {
+        Mult(stream, k, 0);
+        CHECK(cudaDeviceSynchronize());
+        good[values][k] = y[k].Get();
+        good[values][k].resize(A.m);
+      }
+    }
+  }
+
+  void Say(const char *what)
+  {
     Expect(same, A, L.name, stats.kernel, what);
     same = true;
-  };
-  auto mult = [&](int where, int k, int at) {
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m, in[where]));
-  };
-  auto look = [&](int values, int k, int at) {
+  }
+
+  void Mult(cudaStream_t stream, int k, int at)
+  {
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x[k].p), NULL, (PetscScalar *)y[k].p + at * A.m}, stream));
+  }
+
+  void Look(int values, int k, int at)
+  {
     const std::vector<Number> got = y[k].Get();
     same = same && !memcmp((void *)(got.data() + at * A.m), (void *)good[values][k].data(), A.m * sizeof(Number));
-  };
-  auto late = [&](cudaStream_t in, int values) { // a fill that runs late, in a stream in which the store has been used
-    CHECK(SpMVCudaFill(store, &csr[1 - values], in));
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, in));
-    y[0].Poison();
+  }
+
+  void Clear()
+  {
+    for (int k = 0; k < 2; k++) y[k].Poison();
     CHECK(cudaDeviceSynchronize());
-    Delay<<<1, 1, 0, in>>>(20 * CLOCKS);
-    CHECK(SpMVCudaFill(store, &csr[values], in));
-  };
-  for (int values = 1; values >= 0; values--) { // alone
+  }
+
+  // a fill that runs late, in a stream in which the store has been used
+  void LateFill(cudaStream_t stream, int values)
+  {
+    CHECK(SpMVCudaFill(store, &csr[1 - values], stream));
+    Mult(stream, 0, 0);
+    Clear();
+    Delay<<<1, 1, 0, stream>>>(20 * CLOCKS);
     CHECK(SpMVCudaFill(store, &csr[values], stream));
-    for (int k = 0; k < 2; k++) {
-      mult(0, k, 0);
-      CHECK(cudaDeviceSynchronize());
-      good[values][k] = y[k].Get();
-      good[values][k].resize(A.m);
-    }
   }
-  for (int round = 0; round < ROUNDS; round++) {
-    for (int k = 0; k < 2; k++) y[k].Poison();
-    CHECK(cudaDeviceSynchronize());
+
+  void Products() // x[k] in stream k
+  {
+    Clear();
     for (int at = 0; at < COUNT; at++) {
-      for (int k = 0; k < 2; k++) mult(k, k, at); // x[k] in stream k
+      for (int k = 0; k < 2; k++) Mult(in[k], k, at);
     }
     CHECK(cudaDeviceSynchronize());
     for (int at = 0; at < COUNT; at++) {
-      for (int k = 0; k < 2; k++) look(0, k, at);
+      for (int k = 0; k < 2; k++) Look(0, k, at);
     }
   }
-  expect("products in two streams");
-  for (int round = 0; round < ROUNDS; round++) {
-    const int new_one = 1 - round % 2, old_one = round % 2; // values
-    for (int k = 0; k < 2; k++) y[k].Poison();
+
+  void FillAfterProduct(int old_values)
+  {
+    Clear();
+    Delay<<<1, 1, 0, in[1]>>>(CLOCKS);
+    Mult(in[1], 0, 0); // a product with the old values that runs late
+    CHECK(SpMVCudaFill(store, &csr[1 - old_values], in[0]));
+    Mult(in[0], 0, 1);
     CHECK(cudaDeviceSynchronize());
-    Delay<<<1, 1, 0, other>>>(CLOCKS);
-    mult(1, 0, 0); // a product with the old values that runs late
-    CHECK(SpMVCudaFill(store, &csr[new_one], stream));
-    mult(0, 0, 1);
-    CHECK(cudaDeviceSynchronize());
-    look(old_one, 0, 0);
-    look(new_one, 0, 1);
+    Look(old_values, 0, 0);
+    Look(1 - old_values, 0, 1);
   }
-  expect("a fill after a product in another stream");
-  for (int round = 0; round < ROUNDS; round++) {
-    const int new_one = 1 - round % 2;
-    y[0].Poison();
+
+  void ProductAfterFill(int values)
+  {
+    Clear();
+    Delay<<<1, 1, 0, in[0]>>>(CLOCKS);
+    CHECK(SpMVCudaFill(store, &csr[values], in[0]));
+    Mult(in[1], 0, 0);
     CHECK(cudaDeviceSynchronize());
-    Delay<<<1, 1, 0, stream>>>(CLOCKS);
-    CHECK(SpMVCudaFill(store, &csr[new_one], stream));
-    mult(1, 0, 0);
-    CHECK(cudaDeviceSynchronize());
-    look(new_one, 0, 0);
+    Look(values, 0, 0);
   }
-  expect("a product after a fill in another stream");
-  for (int round = 0; round < ROUNDS; round++) { // streams come and go
-    cudaStream_t brief;
-    CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
-    y[1].Poison();
-    CHECK(cudaDeviceSynchronize());
+
+  void DestroyedStreams()
+  {
+    cudaStream_t brief = Brief();
+    Clear();
     for (int at = 0; at < COUNT; at++) {
-      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[1].p), NULL, (PetscScalar *)y[1].p + at * A.m,
-                         at % 2 ? other : brief));
-      if (at == COUNT / 2) CHECK(cudaStreamDestroy(brief));
-      if (at == COUNT / 2) CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
+      Mult(at % 2 ? in[1] : brief, 1, at);
+      if (at != COUNT / 2) continue;
+      CHECK(cudaStreamDestroy(brief));
+      brief = Brief();
     }
     CHECK(cudaStreamDestroy(brief));
     CHECK(cudaDeviceSynchronize());
-    for (int at = 0; at < COUNT; at++) look(0, 1, at);
+    for (int at = 0; at < COUNT; at++) Look(0, 1, at);
   }
-  expect("streams that are destroyed");
-  for (int round = 0; round < ROUNDS; round++) { // CUDA gives a new stream the handle of a destroyed one
-    const int    new_one = 1 - round % 2;
-    cudaStream_t brief;
-    CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
-    late(brief, new_one);
+
+  void FillInDestroyedStream(int values) // CUDA gives a new stream the handle of a destroyed one
+  {
+    cudaStream_t brief = Brief();
+    LateFill(brief, values);
     CHECK(cudaStreamDestroy(brief));
-    CHECK(cudaStreamCreateWithFlags(&brief, cudaStreamNonBlocking));
-    CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, brief));
+    brief = Brief();
+    Mult(brief, 0, 0);
     CHECK(cudaStreamDestroy(brief));
     CHECK(cudaDeviceSynchronize());
-    look(new_one, 0, 0);
+    Look(values, 0, 0);
   }
-  expect("a product in a new stream after a fill in a destroyed one");
-  for (int round = 0; round < ROUNDS; round++) {
-    const int new_one = 1 - round % 2;
-    late(cudaStreamPerThread, new_one);
-    std::thread([&] {
-      CHECK(SpMVCudaMult(store, SPMVCUDA_MULT, P(x[0].p), NULL, (PetscScalar *)y[0].p, cudaStreamPerThread));
-    }).join();
+
+  void FillInStreamOfThread(int values)
+  {
+    LateFill(cudaStreamPerThread, values);
+    std::thread([&] { Mult(cudaStreamPerThread, 0, 0); }).join();
     CHECK(cudaDeviceSynchronize());
-    look(new_one, 0, 0);
+    Look(values, 0, 0);
   }
-  expect("a product after a fill in another thread's stream");
-  Expect(stats.long_rows > 0, A, L.name, stats.kernel, "rows in parts");
-  CHECK(SpMVCudaDestroy(&store));
+
+  static cudaStream_t Brief()
+  {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    return stream;
+  }
+};
+
+static void TestStreams(const Layout &L, cudaStream_t stream, cudaStream_t other)
+{
+  constexpr int ROUNDS = TwoStreams::ROUNDS;
+  TwoStreams    s(L, stream, other);
+
+  for (int round = 0; round < ROUNDS; round++) s.Products();
+  s.Say("products in two streams");
+  for (int round = 0; round < ROUNDS; round++) s.FillAfterProduct(round % 2);
+  s.Say("a fill after a product in another stream");
+  for (int round = 0; round < ROUNDS; round++) s.ProductAfterFill(1 - round % 2);
+  s.Say("a product after a fill in another stream");
+  for (int round = 0; round < ROUNDS; round++) s.DestroyedStreams();
+  s.Say("streams that are destroyed");
+  for (int round = 0; round < ROUNDS; round++) s.FillInDestroyedStream(1 - round % 2);
+  s.Say("a product in a new stream after a fill in a destroyed one");
+  for (int round = 0; round < ROUNDS; round++) s.FillInStreamOfThread(1 - round % 2);
+  s.Say("a product after a fill in another thread's stream");
+  Expect(s.stats.long_rows > 0, s.A, L.name, s.stats.kernel, "rows in parts");
+  CHECK(SpMVCudaDestroy(&s.store));
 }
 
 // The off-diagonal block is replaced in one stream while a product in another stream has yet to add the old one, whose
@@ -320,7 +365,9 @@ static void TestReplaced(const Layout &L, cudaStream_t stream, cudaStream_t othe
   CHECK(SpMVCudaFill(store, &csr, stream));
   for (int round = 0; round < ROUNDS; round++) {
     auto mult = [&] {
-      CHECK(SpMVCudaMultFused(store, SPMVCUDA_MULT, P(x.p), P(halo.p), NULL, (PetscScalar *)y.p, PETSC_FALSE, stream));
+      CHECK(SpMVCudaMult(
+          store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, NULL, SPMVCUDA_BEGIN_AFTER_EXCHANGE, P(halo.p)},
+          stream));
     };
     CHECK(SpMVCudaFuseOffdiagonal(store, &old_one, A.m, stream));
     CHECK(SpMVCudaFillOffdiagonal(store, &old_one, stream));

@@ -1,5 +1,6 @@
 #include "atonce.h"
 #include "harness.h"
+#include "../../bench/lib/names.h"
 
 Now now;
 
@@ -120,6 +121,41 @@ PetscErrorCode RecordMat(Test *t, Record *r, const char *what, Mat A)
   rows = (PetscBool)(aij || seq || dense || baij);
   if (rows) PetscCall(RecordEntries(r, A));
   PetscCall(RecordProducts(r, A, rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TestDense(Test *t, Record *r, PetscBool device)
+{
+  Mat      A, D, E, C[2] = {NULL, NULL};
+  PetscInt m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatCreateDense(t->comm, n, PETSC_DECIDE, N, 5, NULL, &D));
+  PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, 5, NULL, &E));
+#if defined(PETSC_HAVE_CUDA)
+  if (device) {
+    PetscCall(MatConvert(D, MATDENSECUDA, MAT_INPLACE_MATRIX, &D));
+    PetscCall(MatConvert(E, MATDENSECUDA, MAT_INPLACE_MATRIX, &E));
+  }
+#endif
+  for (PetscInt k = 0; k < 3; k++) {
+    const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+
+    PetscCall(FillDense(D, 5, 50 + k));
+    PetscCall(FillDense(E, 5, 50 + k));
+    PetscCall(MatMatMult(A, D, reuse, PETSC_DEFAULT, &C[0]));
+    PetscCall(RecordMat(t, r, "type of A D", C[0]));
+    PetscCall(MatTransposeMatMult(A, E, reuse, PETSC_DEFAULT, &C[1]));
+    PetscCall(RecordMat(t, r, "type of A^T E", C[1]));
+    PetscCall(MatScale(A, -2.));
+  }
+  for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&C[k]));
+  PetscCall(MatDestroy(&D));
+  PetscCall(MatDestroy(&E));
+  PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -431,25 +467,6 @@ PetscErrorCode CheckExpected(const char *type, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The names that an option lists; none without the option */
-static PetscErrorCode GetList(const char *option, PetscInt *n, char *list[])
-{
-  PetscBool set;
-
-  PetscFunctionBegin;
-  *n = 64;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, list, n, &set));
-  if (!set) *n = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode FreeList(PetscInt n, char *list[])
-{
-  PetscFunctionBegin;
-  for (PetscInt k = 0; k < n; k++) PetscCall(PetscFree(list[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode GetSelection(Selection *s)
 {
   PetscInt  two = 2;
@@ -467,8 +484,8 @@ static PetscErrorCode GetSelection(Selection *s)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-model", &s->model, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-from", &s->from, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-without", &s->without, NULL));
-  PetscCall(GetList("-ops", &s->nonly, s->only));
-  PetscCall(GetList("-skip", &s->nskip, s->skip));
+  PetscCall(GetNames("-ops", NULL, PETSC_STATIC_ARRAY_LENGTH(s->only), &s->nonly, s->only));
+  PetscCall(GetNames("-skip", NULL, PETSC_STATIC_ARRAY_LENGTH(s->skip), &s->nskip, s->skip));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -511,7 +528,7 @@ static PetscErrorCode RunFiles(const Operation *ops, const char *type, PetscInt 
 static PetscErrorCode RunAll(const char *program, const Operation *ops, int size, PetscInt *bad)
 {
   char      type[64] = "sellp", *names[64], *files[64];
-  PetscInt  nnames, nfiles;
+  PetscInt  nnames = 0, nfiles = 0;
   PetscBool device = PETSC_FALSE;
   Selection s;
 
@@ -524,8 +541,8 @@ static PetscErrorCode RunAll(const char *program, const Operation *ops, int size
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &now.rank));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-type", type, sizeof(type), NULL));
   PetscCall(GetSelection(&s));
-  PetscCall(GetList("-cases", &nnames, names));
-  PetscCall(GetList("-files", &nfiles, files));
+  PetscCall(GetNames("-cases", NULL, PETSC_STATIC_ARRAY_LENGTH(names), &nnames, names));
+  PetscCall(GetNames("-files", NULL, PETSC_STATIC_ARRAY_LENGTH(files), &nfiles, files));
   PetscCall(OnDevice(type, &device));
   PetscCall(CheckExpected(type, device));
   now.device  = device;
@@ -536,10 +553,10 @@ static PetscErrorCode RunAll(const char *program, const Operation *ops, int size
   signal(SIGTERM, OnTerm);
   PetscCall(RunCases(ops, type, size, nnames, names, nfiles, &s));
   PetscCall(RunFiles(ops, type, nfiles, files, &s));
-  PetscCall(FreeList(s.nonly, s.only));
-  PetscCall(FreeList(s.nskip, s.skip));
-  PetscCall(FreeList(nnames, names));
-  PetscCall(FreeList(nfiles, files));
+  PetscCall(FreeNames(s.nonly, s.only));
+  PetscCall(FreeNames(s.nskip, s.skip));
+  PetscCall(FreeNames(nnames, names));
+  PetscCall(FreeNames(nfiles, files));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &s.bad, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &now.excused, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD));
   PetscCheck(s.count || s.from, PETSC_COMM_WORLD, PETSC_ERR_USER, "no operation ran: see -ops, -cases, -type");

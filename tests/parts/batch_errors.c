@@ -265,10 +265,10 @@ static PetscErrorCode BadOption(void)
   PetscCall(PetscArraycpy(i, two_i, 6));
   PetscCall(PetscArraycpy(j, two_j, 6));
   PetscCall(PetscArraycpy(a, two_a, 6));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_batch_node_size", "77"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_node_size", "77"));
   Refused(MatCreateBatch(PETSC_COMM_WORLD, 2, two, i, j, a, MATBATCH_SHARE_NONE, PETSC_OWN_POINTER, &A),
-          PETSC_ERR_ARG_OUTOFRANGE, "mat_batch_node_size is 77");
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_batch_node_size"));
+          PETSC_ERR_ARG_OUTOFRANGE, "mat_spmv_node_size is 77");
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_spmv_node_size"));
   Check(a[5] == 6.0 && i[5] == 6, "the arrays are intact");
   PetscCall(PetscFree3(i, j, a));
   PetscFunctionReturn(PETSC_SUCCESS);

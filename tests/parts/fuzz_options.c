@@ -96,7 +96,7 @@ PetscErrorCode RandomOptions(void)
     pick = draw(n);
     if (options[k].type) PetscCall(PetscStrcmp(options[k].type, fuzz.type, &same));
     if (!set || !same) continue;
-    PetscCall(PetscSNPrintf(name, sizeof(name), "mat_%s_%s", fuzz.type, options[k].name));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "mat_%s_%s", options[k].type ? fuzz.type : "spmv", options[k].name));
     PetscCall(SetOption(name, options[k].value[pick]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

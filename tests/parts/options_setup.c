@@ -1,4 +1,4 @@
-/* -mat_<type>_setup_after: AIJ multiplies until enough products have been computed */
+/* -mat_spmv_setup_after: AIJ multiplies until enough products have been computed */
 #include "options.h"
 #include <pthread.h>
 #if defined(__GLIBC__)
@@ -35,10 +35,9 @@ PetscErrorCode ViewContains(Mat A, const char text[], PetscBool *found)
 /* A matrix of the type with this option; its products are counted from here on */
 static PetscErrorCode MakeWaiting(Test *t, const char after[], Mat *A)
 {
-  char option[64];
+  static const char option[] = "-wait_mat_spmv_setup_after";
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(option, sizeof(option), "-wait_mat_%s_setup_after", now.under));
   PetscCall(PetscOptionsSetValue(NULL, option, after));
   PetscCall(Make(t, A));
   PetscCall(MatSetOptionsPrefix(*A, "wait_"));

@@ -57,21 +57,6 @@ typedef enum {
    for */
 PETSC_INTERN PetscBool SpMVCudaIsSupported(void);
 
-/* The fewest slices per multiprocessor with which more than nine diagonals are stored by diagonals: see
-   Tuning::DIAGONALS_MIN. Tests set it to 0 */
-PETSC_INTERN int SpMVCudaDiagonalsLeast;
-/* The warps per multiprocessor from which the number of slices of diagonals per warp is chosen: see
-   Tuning::DIAGONALS_SLICES. Tests set it to 0: always the most, and to 1000: one for small matrices */
-PETSC_INTERN int SpMVCudaDiagonalsWarps;
-/* The most entries per row with which rows are stored in groups: see Tuning::GROUPS_MEAN. Tests set it to INT_MAX */
-PETSC_INTERN int SpMVCudaGroupsMean;
-/* A matrix in slices may keep some of its values in the L2 cache between products if the values take more than
-   1/SpMVCudaL2Fit of it: see Tuning::L2_FIT. Tests set it to INT_MAX */
-PETSC_INTERN int SpMVCudaL2Fit;
-/* From how many cache lines, at least, a step of a slice reads x if products copy x to shared memory: see
-   Tuning::SHARED_LINES. Tests set it to 0: wherever x fits, and to more than 32: nowhere */
-PETSC_INTERN int SpMVCudaSharedLines;
-
 /* Stores the values; the pattern must be the same. Call it at least once before the first product. It reads only i and
    a of the CSR. */
 PETSC_INTERN cudaError_t SpMVCudaFill(SpMVCudaStore, const SpMVCudaCSR *, cudaStream_t);
@@ -81,33 +66,42 @@ typedef enum {
   SPMVCUDA_CONJUGATE, /* the same with conj(A); with a transposed store, A^H */
   SPMVCUDA_RESIDUAL   /* y = z - A x, where z may be y and must not be NULL */
 } SpMVCudaForm;
-PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaStore, SpMVCudaForm, const PetscScalar *x, const PetscScalar *z,
-                                      PetscScalar *y, cudaStream_t);
+
+/* When a product begins. After the exchange of a halo, the store must not be filled between the exchange and the
+   product */
+typedef enum {
+  SPMVCUDA_BEGIN_ALONE,          /* no exchange precedes it */
+  SPMVCUDA_BEGIN_AFTER_EXCHANGE, /* directly after an exchange that is one kernel in the same stream, when that ends */
+  SPMVCUDA_BEGIN_WITH_EXCHANGE   /* the same, but at the same time as the exchange, which reads the same x */
+} SpMVCudaBegin;
+
+/* Columns of dense matrices: their leading dimensions and their number. z may be y if ldz equals ldy */
+typedef struct {
+  PetscInt64 ldx, ldz, ldy, count;
+} SpMVCudaColumns;
+
+/* A product. The members after y are zero for a product of vectors without an exchange */
+typedef struct {
+  SpMVCudaForm           form;
+  const PetscScalar     *x, *z;
+  PetscScalar           *y;
+  const SpMVCudaColumns *columns; /* NULL: x, y and z are vectors; otherwise matrices, and the rest is zero */
+  SpMVCudaBegin          begin;
+  const PetscScalar     *halo; /* after an exchange, its halo: also adds the fused off-diagonal block; or NULL */
+} SpMVCudaProduct;
 
 /*
-  The same for the columns of dense matrices with leading dimensions ldx, ldz and ldy, with one pass over A for several
-  columns if that is faster. Each column is bitwise that of SpMVCudaMult() (except for the sign of a zero). z may be y
-  if ldz equals ldy. It launches several kernels. The first call, unless a graph is captured, may allocate memory, which
-  the store keeps, and wait for the stream.
+  With columns, it passes over A once for several columns if that is faster. Each column is bitwise that of a product of
+  vectors (except for the sign of a zero). It launches several kernels. The first call, unless a graph is captured, may
+  allocate memory, which the store keeps, and wait for the stream. After an exchange, the form is not CONJUGATE.
 */
-PETSC_INTERN cudaError_t SpMVCudaMultColumns(SpMVCudaStore, SpMVCudaForm, PetscInt64 count, const PetscScalar *x,
-                                             PetscInt64 ldx, const PetscScalar *z, PetscInt64 ldz, PetscScalar *y,
-                                             PetscInt64 ldy, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaStore, SpMVCudaProduct, cudaStream_t);
 
-/*
-  SpMVCudaMult() without conjugate, directly after a halo exchange that is one kernel in the same stream. With `early`,
-  it begins at the same time as the exchange, which reads the same x; otherwise it begins after the exchange. With a
-  halo, it adds the off-diagonal block if SpMVCudaHasOffdiagonal(). The store must not be filled between the exchange
-  and the product.
-*/
-PETSC_INTERN cudaError_t SpMVCudaMultFused(SpMVCudaStore, SpMVCudaForm, const PetscScalar *x, const PetscScalar *halo,
-                                           const PetscScalar *z, PetscScalar *y, PetscBool early, cudaStream_t);
-/* Fuse stores the off-diagonal block's pattern for MultFused, Fill its values. Fuse returns cudaErrorNotSupported if
-   more than `most` rows have entries, if rows are long, or if the kernel cannot add them */
+/* Fuse stores the off-diagonal block's pattern for products with a halo, Fill its values. They return
+   cudaErrorNotSupported if more than `most` rows have entries, if rows are long, or if the kernel cannot add them */
 PETSC_INTERN cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore, const SpMVCudaCSR *offdiagonal, PetscInt64 most,
                                                  cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaFillOffdiagonal(SpMVCudaStore, const SpMVCudaCSR *offdiagonal, cudaStream_t);
-PETSC_INTERN PetscBool   SpMVCudaHasOffdiagonal(SpMVCudaStore);
 
 PETSC_INTERN cudaError_t SpMVCudaDestroy(SpMVCudaStore *);
 PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaStore, SpMVStats *);

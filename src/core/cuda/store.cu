@@ -1,9 +1,13 @@
 /*
   The C interface, and the code that all stores have in common.
 */
-#include "stores.cuh"
+#include "product/epilogue.cuh"
 
 using namespace spmv;
+
+namespace spmv {
+Limits limits;
+}
 
 PetscBool SpMVCudaIsSupported(void)
 {
@@ -28,36 +32,90 @@ cudaError_t SpMVCudaFill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream
   return store->order.Leave(stream);
 }
 
-cudaError_t SpMVCudaMult(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *z,
-                         PetscScalar *y, cudaStream_t stream)
+// ------------------------------------------------------------------------------------------------ products
+
+static Use UseOf(const Product &p)
 {
-  return Multiply(store, x, z, y, stream, [=](const Operands &v) { return store->Mult(form, v, stream); });
+  return p.dots ? DOTS : p.dot ? DOT : p.begin != SPMVCUDA_BEGIN_ALONE ? FUSED : MULT;
 }
 
-cudaError_t SpMVCudaMultColumns(SpMVCudaStore store, SpMVCudaForm form, PetscInt64 count, const PetscScalar *x,
-                                PetscInt64 ldx, const PetscScalar *z, PetscInt64 ldz, PetscScalar *y, PetscInt64 ldy,
-                                cudaStream_t stream)
+cudaError_t _n_SpMVCudaStore::Multiply(const Product &p, cudaStream_t stream)
 {
+  const Use     use   = UseOf(p);
+  SpMVCudaBegin begin = p.begin;
+  Operands      v     = p.v;
+  KernelCall    call;
+  if (!For(use, p, &call)) { // then the product of any other use waits for the exchange
+    if (use != FUSED || !For(MULT, p, &call)) return cudaErrorNotSupported;
+    begin = SPMVCUDA_BEGIN_ALONE;
+  }
+  if (some_rows) {
+    SPMV_TRY(SetRows(v, stream));
+    v.z = v.y;
+  }
+  return call.Run(p.form, v, begin, stream);
+}
+
+cudaError_t _n_SpMVCudaStore::SetRows(const Operands &v, cudaStream_t stream) const
+{
+  const size_t bytes = (size_t)m * sizeof(Scalar);
+  return !v.z         ? cudaMemsetAsync(v.y, 0, bytes, stream)
+         : v.z == v.y ? cudaSuccess
+                      : cudaMemcpyAsync(v.y, v.z, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+cudaError_t _n_SpMVCudaStore::MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream)
+{
+  for (int64_t q = 0; q < c.count; q++) SPMV_TRY(Multiply({form, v.From(q, c)}, stream));
+  return cudaSuccess;
+}
+
+unsigned _n_SpMVCudaStore::WarpsOf(Use use)
+{
+  Dot           dot{};
+  Dots          dots{};
+  const Product p = {SPMVCUDA_MULT, {}, SPMVCUDA_BEGIN_ALONE, nullptr, &dot, &dots};
+  KernelCall    call;
+  return For(use, p, &call) ? call.grid * (call.block / WARP) : 0;
+}
+
+cudaError_t _n_SpMVCudaStore::Leave(cudaStream_t stream)
+{
+  cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+  if (!settled) {
+    SPMV_TRY(cudaStreamIsCapturing(stream, &captured));
+    settled = captured == cudaStreamCaptureStatusNone; // a captured product has not run
+  }
+  return order.Leave(stream);
+}
+
+static cudaError_t MultColumns(SpMVCudaStore store, const SpMVCudaProduct &p, cudaStream_t stream)
+{
+  const Columns &c = *p.columns;
   if (!store->m) return cudaSuccess;
-  if (count < 2 || !IsAligned(x) || !IsAligned(z) || !IsAligned(y)) {
-    for (PetscInt64 q = 0; q < count; q++)
-      SPMV_TRY(SpMVCudaMult(store, form, x + q * ldx, z ? z + q * ldz : nullptr, y + q * ldy, stream));
+  if (c.count < 2 || !IsAligned(p.x) || !IsAligned(p.z) || !IsAligned(p.y)) {
+    for (PetscInt64 q = 0; q < c.count; q++)
+      SPMV_TRY(
+          SpMVCudaMult(store, {p.form, p.x + q * c.ldx, p.z ? p.z + q * c.ldz : nullptr, p.y + q * c.ldy}, stream));
     return cudaSuccess;
   }
   SPMV_TRY(store->order.Enter(stream));
-  SPMV_TRY(
-      store->MultColumns(form, {(const Scalar *)x, (const Scalar *)z, (Scalar *)y}, {ldx, ldz, ldy, count}, stream));
+  SPMV_TRY(store->MultColumns(p.form, {(const Scalar *)p.x, (const Scalar *)p.z, (Scalar *)p.y}, c, stream));
   return store->Leave(stream);
 }
 
-cudaError_t SpMVCudaMultFused(SpMVCudaStore store, SpMVCudaForm form, const PetscScalar *x, const PetscScalar *halo,
-                              const PetscScalar *z, PetscScalar *y, PetscBool early, cudaStream_t stream)
+cudaError_t SpMVCudaMult(SpMVCudaStore store, SpMVCudaProduct p, cudaStream_t stream)
 {
-  return Multiply(store, x, z, y, stream, [=](const Operands &v) {
-    // not early if x has just been copied
-    return store->MultFused(form, v, (const Scalar *)halo, early && v.x == (const Scalar *)x, stream);
+  if (p.columns) return MultColumns(store, p, stream);
+  return Multiply(store, p.x, p.z, p.y, stream, [=](const Operands &v) {
+    Product product = {p.form, v, p.begin, (const Scalar *)p.halo};
+    // x has just been copied, after the exchange began
+    if (v.x != (const Scalar *)p.x && p.begin) product.begin = SPMVCUDA_BEGIN_AFTER_EXCHANGE;
+    return store->Multiply(product, stream);
   });
 }
+
+// ------------------------------------------------------------------------------------------------ the rest
 
 cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr, PetscInt64 most, cudaStream_t stream)
 {
@@ -65,7 +123,7 @@ cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr,
   SPMV_TRY(store->order.Enter(stream, true));
   SPMV_TRY(cudaStreamSynchronize(stream)); // products may still read the lists that are freed
   store->fused.reset();
-  if (!store->CanFuseOffdiagonal() || csr->m != store->m) return cudaErrorNotSupported;
+  if (!store->WarpsOf(FUSED) || csr->m != store->m) return cudaErrorNotSupported;
   store->Stats(&stats);
   std::unique_ptr<OffdiagonalRows> rows(new (std::nothrow) OffdiagonalRows);
   if (!rows) return cudaErrorMemoryAllocation;
@@ -76,14 +134,10 @@ cudaError_t SpMVCudaFuseOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr,
 
 cudaError_t SpMVCudaFillOffdiagonal(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream_t stream)
 {
+  if (!store->fused) return cudaErrorNotSupported;
   SPMV_TRY(store->order.Enter(stream, true));
   SPMV_TRY(store->fused->Fill(*csr, store->single, stream));
   return store->order.Leave(stream);
-}
-
-PetscBool SpMVCudaHasOffdiagonal(SpMVCudaStore store)
-{
-  return store->fused ? PETSC_TRUE : PETSC_FALSE;
 }
 
 cudaError_t SpMVCudaDestroy(SpMVCudaStore *store)

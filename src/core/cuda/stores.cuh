@@ -13,13 +13,61 @@ namespace spmv {
 struct Dot; // epilogue.cuh
 struct Dots;
 
+// What a store may have a kernel for: a product; one after an exchange; products with an epilogue, Dot or Dots; a
+// product with each column of a matrix
+enum Use { MULT, FUSED, DOT, DOTS, EACH, USES };
+__host__ __device__ constexpr bool HasSums(Use use)
+{
+  return use == DOT || use == DOTS;
+}
+
+// Waits, for a kernel that may have computed without x
+template <Use USE> __device__ __forceinline__ Waited AwaitLate()
+{
+  return USE == FUSED ? Waited::Before() : AwaitPrevious();
+}
+
+// A product: see SpMVCudaProduct
+struct Product {
+  SpMVCudaForm  form;
+  Operands      v;
+  SpMVCudaBegin begin = SPMVCUDA_BEGIN_ALONE;
+  const Scalar *halo  = nullptr;
+  Dot          *dot   = nullptr; // the epilogue, one of these two or none
+  Dots         *dots  = nullptr;
+};
+
+// What is launched for a product: a kernel with the first of its arguments. The others are form, x, z and y
+class KernelCall {
+public:
+  Kernel  *kernel = nullptr;
+  unsigned grid = 0, block = 0; // no thread blocks: nothing to do
+  size_t   shared = 0;
+
+  // Returns a copy of the first argument, which may be changed until it is launched
+  template <class A> A &Take(const A &args)
+  {
+    static_assert(sizeof(A) <= sizeof(bytes) && std::is_trivially_copyable_v<A>, "an argument of a kernel");
+    return *new (bytes) A(args);
+  }
+  cudaError_t Run(SpMVCudaForm form, const Operands &v, SpMVCudaBegin begin, cudaStream_t stream) const
+  {
+    return grid
+               ? kernel->LaunchWith(grid, block, bytes, form, v, stream, shared, begin != SPMVCUDA_BEGIN_AFTER_EXCHANGE)
+               : cudaSuccess;
+  }
+
+private:
+  alignas(16) unsigned char bytes[400];
+};
+
 /*
   The off-diagonal block of a parallel matrix, in the form in which the diagonal block's fused product adds it: in each
-  row, after the row's own entries. It is a CSR matrix of groups of 32 units, without the groups that have no entries
+  row, after the row's own entries. It is a CSR matrix of slices of 32 units, without the slices that have no entries
 */
 struct Offdiagonal {
-  const int    *slot;  // the place of each group among the stored groups, or -1
-  const int    *start; // beginning of each row of the stored groups, and the end of the last
+  const int    *slot;  // the place of each slice among the stored slices, or -1
+  const int    *start; // beginning of each row of the stored slices, and the end of the last
   const int    *col;
   const Scalar *value;
   const Scalar *halo; // NULL: nothing is added
@@ -84,79 +132,44 @@ struct _n_SpMVCudaStore {
   spmv::Array<int>   value_index;      // and the position of each value in A
   spmv::Nodes        nodes;            // the node blocks of the layout
 
-  std::unique_ptr<spmv::OffdiagonalRows> fused; // the off-diagonal block, added by MultFused()
+  bool some_rows = false; // products write only some rows of y: the others are set before
+
+  std::unique_ptr<spmv::OffdiagonalRows> fused; // the off-diagonal block, added by products with a halo
 
   spmv::StreamOrder   order;           // the order of fills and products, which share partial sums and values
   bool                settled = false; // a product has waited for the last fill: see Kernel
   spmv::AlignedArrays arrays;
 
   virtual ~_n_SpMVCudaStore() = default;
-  // The arguments of a kernel that may wait only before it reads x: not for MultFused()
-  template <class Args> Args Settled(Args use) const
+
+  // csr.a is always the array of A, even if value_index is set; csr.i is always that of this store
+  virtual cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t) = 0;
+  // What to launch for a product; returns false if there is no kernel for this use
+  virtual bool For(spmv::Use, const spmv::Product &, spmv::KernelCall *)
   {
-    use.settled = settled;
-    return use;
+    return false;
   }
-  // The argument of AwaitInTurn() for a product that reads `bytes` of the matrix
+  // Several columns at once, with the same result as a product with each
+  virtual cudaError_t MultColumns(SpMVCudaForm, const spmv::Operands &, const spmv::Columns &, cudaStream_t);
+  virtual void        Stats(SpMVStats *) const            = 0; // `bytes` counts only the arrays of the derived class
+  virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
+
+  // Launches what For() says; overridden by stores whose kernels have other arguments
+  virtual cudaError_t Multiply(const spmv::Product &, cudaStream_t);
+
+  // The number of warps of the kernel for this use, each of which stores the sums of an epilogue; 0: there is none
+  unsigned WarpsOf(spmv::Use);
+  // Sets the rows of y that products do not write, to z or zero, at the speed of a copy
+  cudaError_t SetRows(const spmv::Operands &, cudaStream_t) const;
+  // Ends a product in `stream`
+  cudaError_t Leave(cudaStream_t stream);
+  // The number of the last thread blocks, of a product that reads `bytes` of the matrix, that let the next kernel begin
   unsigned LastBlocks(size_t bytes) const
   {
     return settled && bytes + ((size_t)m + n) * sizeof(spmv::Scalar) <= spmv::Tuning::NEXT_BYTES
                ? spmv::Tuning::NEXT_BLOCKS
                : 0;
   }
-  // Ends a product in `stream`
-  cudaError_t Leave(cudaStream_t stream)
-  {
-    cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
-    if (!settled) {
-      SPMV_TRY(cudaStreamIsCapturing(stream, &captured));
-      settled = captured == cudaStreamCaptureStatusNone; // a captured product has not run
-    }
-    return order.Leave(stream);
-  }
-  void Of(const SpMVCudaCSR &csr)
-  {
-    m   = (int)csr.m;
-    n   = (int)csr.n;
-    nnz = csr.nnz;
-  }
-  // csr.a is always the array of A, even if value_index is set; csr.i is always that of this store
-  virtual cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t)               = 0;
-  virtual cudaError_t Mult(SpMVCudaForm, const spmv::Operands &, cudaStream_t) = 0;
-  // The same for several columns at once, with the same result as Mult() for each
-  virtual cudaError_t MultColumns(SpMVCudaForm form, const spmv::Operands &v, const spmv::Columns &c,
-                                  cudaStream_t stream)
-  {
-    for (int64_t q = 0; q < c.count; q++) SPMV_TRY(Mult(form, v.From(q, c), stream));
-    return cudaSuccess;
-  }
-  // The product that follows a halo exchange that is one kernel. early: it begins together with the exchange (see
-  // Kernel), and lets the next kernel begin. With a halo, it adds `fused`
-  virtual cudaError_t MultFused(SpMVCudaForm form, const spmv::Operands &v, const spmv::Scalar * /* halo */,
-                                bool /* early */, cudaStream_t           stream)
-  {
-    return Mult(form, v, stream);
-  }
-  virtual bool CanFuseOffdiagonal() const
-  {
-    return false;
-  }
-  // MultDot() and MultDots() compute y = A x and, as the epilogue of the same kernel, the inner products of Dot or
-  // Dots. DotWarps() is the number of warps, each of which stores its sums, or 0 if there is no such kernel
-  virtual unsigned DotWarps() const
-  {
-    return 0;
-  }
-  virtual cudaError_t MultDot(const spmv::Operands &, const spmv::Dot &, cudaStream_t)
-  {
-    return cudaErrorNotSupported;
-  }
-  virtual cudaError_t MultDots(const spmv::Operands &, const spmv::Dots &, cudaStream_t)
-  {
-    return cudaErrorNotSupported;
-  }
-  virtual void        Stats(SpMVStats *) const            = 0; // `bytes` counts only the arrays of the derived class
-  virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
 };
 
 namespace spmv {
@@ -175,14 +188,13 @@ cudaError_t Multiply(SpMVCudaStore store, const PetscScalar *x, const PetscScala
 struct SliceRules {
   int  sigma     = 0;     // units are sorted by length within windows of this size; 0 = over all units, 1 = not at all
   bool by_column = false; // sort ascending by length, then by first column (EVC-HYB); else descending by length
-  // most entries per lane before a second lane shares the unit; 0 = chosen from the number of entries
-  int  per_thread = 0;
-  int  threads    = 0;    // lanes per unit; 0 = by length
-  int  vector     = 0;    // longer units get a whole warp; 0 = decided by per_thread alone
-  int  whole      = 0;    // longer units are split
-  int  chunk      = 0;    // into parts with this many entries
-  bool narrow     = true; // 16-bit columns, and none for runs of columns
+  int  threads   = 0;     // lanes per unit; 0 = by length
+  int  vector    = 0;     // longer units get a whole warp; 0 = decided by per_thread alone
+  int  whole     = 0;     // longer units are split
+  int  chunk     = 0;     // into parts with this many entries
+  bool narrow    = true;  // 16-bit columns, and none for runs of columns
   int together = 0; // slices of a window are neighbors: 1 = if there are many windows, see Tuning::TOGETHER; 2 = always
+  int per_thread = 0; // set by ShareOut(): most entries per lane before a second lane shares the unit
 };
 // Sets the rules that a format leaves open: how units are distributed over lanes and warps, so that the whole device is
 // used
@@ -237,7 +249,9 @@ cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, S
     delete s;
     return error;
   }
-  s->Of(use);
+  s->m   = (int)use.m;
+  s->n   = (int)use.n;
+  s->nnz = use.nnz;
   s->it.Swap(it);
   s->value_index.Swap(value_index);
   *store = s;

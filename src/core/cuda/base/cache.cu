@@ -4,8 +4,6 @@
 #include "core/cuda/product/slices.cuh"
 #include <atomic>
 
-int SpMVCudaL2Fit = spmv::Tuning::L2_FIT;
-
 namespace spmv {
 
 constexpr int SHARES = 16;
@@ -24,7 +22,7 @@ cudaError_t ChoosePolicy(size_t values, size_t vectors, cudaStream_t stream, uin
   SPMV_TRY(DeviceHas(cudaDevAttrL2CacheSize, &cache));
   std::atomic<uint64_t> *const known = of_devices[device % DEVICES];
   const size_t                 size = (size_t)cache, keep = size / Tuning::L2_KEPT;
-  const bool                   pays = values > size / SpMVCudaL2Fit && vectors <= size / Tuning::L2_VECTORS;
+  const bool                   pays = values > size / limits.l2_fit && vectors <= size / Tuning::L2_VECTORS;
   const int                    k    = pays ? (int)PetscMin(SHARES - 1, (SHARES * keep + values / 2) / values) : 0;
   if (!known[0]) {
     Scratch<uint64_t> all(stream);

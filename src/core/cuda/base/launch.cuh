@@ -26,12 +26,14 @@ inline cudaError_t Load(const void *kernel)
 // Returns cudaErrorNotSupported if the library has no code for this device
 cudaError_t Supported();
 
+using Columns = SpMVCudaColumns;
+
 // y = A x, or y = z + A x or y = z - A x if z is not NULL. z may be y
 struct Operands {
   const Scalar *x, *z;
   Scalar       *y;
 
-  Operands From(int64_t column, const struct Columns &) const; // the operands for the columns from this one on
+  Operands From(int64_t column, const Columns &) const; // the operands for the columns from this one on
 };
 
 // A product's arrays, or copies of them if one begins between two numbers
@@ -56,10 +58,6 @@ private:
   Array<Scalar> copy_x, copy_y;
 };
 
-// Columns of x, z and y: their leading dimensions, and their number. z may be y if ldz equals ldy
-struct Columns {
-  int64_t ldx, ldz, ldy, count;
-};
 inline Operands Operands::From(int64_t column, const Columns &c) const
 {
   return {x + column * c.ldx, z ? z + column * c.ldz : nullptr, y + column * c.ldy};
@@ -77,10 +75,11 @@ __device__ __forceinline__ Scalar Result(SpMVCudaForm form, const Scalar *z, int
   return !z ? d : form == SPMVCUDA_RESIDUAL ? Num::sub(z[r], d) : Num::add(z[r], d);
 }
 
-enum class Begin {
-  EARLY, // as soon as all thread blocks of the previous kernel have called LetNextBegin() or have ended
-  AFTER  // when all previous work in the stream is done
-};
+// An entry of x. With late waits, the compiler must not move the load up
+__device__ __forceinline__ Scalar LoadX(Waited, const Scalar *x)
+{
+  return Num::ordered(x);
+}
 
 /*
   A product's kernel, chosen at set-up, so that a product is a single call. If the device and the driver support it, the
@@ -89,27 +88,24 @@ enum class Begin {
   also works for a product that is captured in a graph.
 
   The contract of early launches:
-  - A kernel that is launched by Kernel calls AwaitPrevious() before it reads or writes anything that earlier work in
-  the stream writes or reads. A product
-    whose matrix is settled, because another product has waited for its last fill, may read the matrix before. These
-    loads overlap with the end of the previous kernel. The data must be read with LoadOrdered() or in assembly: the
-    compiler moves __ldg() to a place before AwaitPrevious().
-  - The kernels of MultFused() are exempt. With Begin::EARLY they may only be launched directly after a halo exchange.
-  The exchange kernel has already waited for the kernel that wrote x, and it writes only the halo, which
-    the fused kernel waits for. One warp of the fused kernel always waits for the exchange, so that the exchange is
-    complete when the fused kernel is.
-  - LetNextBegin() is called by the exchange, by the kernels of MultFused(), and by the kernels of the Krylov methods,
-  which have already waited for all
-    previous work, and by products with small settled matrices, before they wait. After any other kernel, the next
-    kernel begins when that kernel has ended.
-  - Recording an event does not separate two kernels: after one without timing, such as StreamOrder's, the next kernel
-  still begins early (on an H200 in 10 of 10
-    launches; after a default event or a memset in 0 of 10). Waiting for another stream's event holds the next kernel
-    back. A kernel that is launched without the attribute begins when all kernels before it have ended, also those that
-    were launched early (tests/cuda/chain.cu).
-  - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a fused kernel do not call it. That
-  they nevertheless see x as it was before
-    the exchange has been tested on Hopper (tests/cuda: "x as it is"). -mat_spmv_halo_early 0 avoids depending on it.
+  - A kernel that is launched by Kernel reads and writes nothing that earlier work in the stream writes or reads before
+    it has waited: LoadX() requires a Waited. A product whose matrix is settled, because another product has waited for
+    its last fill, may read the matrix before, with LoadOrdered() or in assembly: the compiler moves __ldg() up. These
+    loads overlap with the end of the previous kernel.
+  - Products after an exchange (FUSED) read x without waiting. With SPMVCUDA_BEGIN_WITH_EXCHANGE they may only be
+    launched directly after an exchange that is one kernel. That kernel has waited for the one that wrote x, and it
+    writes only the halo, for which they wait. One of their warps always waits, so that the exchange is complete when
+    they are.
+  - LetNextBegin() is called by the exchange, by the products after it, and by the kernels of the Krylov methods, which
+    have waited for all previous work, and by products with small settled matrices, before they wait. After any other
+    kernel, the next kernel begins when that kernel has ended.
+  - Recording an event without timing, as StreamOrder does, does not separate two kernels (on an H200 the next one began
+    early in 10 of 10 launches; after a default event or a memset in 0 of 10). Waiting for another stream's event does.
+    A kernel that is launched without the attribute begins when all kernels before it have ended, also those that were
+    launched early (tests/cuda/chain.cu).
+  - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a product after an exchange do not.
+    That they nevertheless see x as it was before the exchange has been tested on Hopper (tests/cuda: "x as it is").
+    -mat_spmv_halo_early 0 avoids depending on it.
 */
 class Kernel {
 public:
@@ -135,13 +131,19 @@ public:
 
   // Launches a kernel with the arguments (args, form, x, z, y). Form must be the type of the kernel's second argument
   template <class Args, class Form>
-  cudaError_t Launch(unsigned grid, unsigned block, const Args &args, Form form, Operands v, cudaStream_t stream,
-                     size_t shared = 0, Begin begin = Begin::EARLY)
+  cudaError_t Launch(unsigned grid, unsigned block, const Args &args, Form form, Operands v, cudaStream_t stream)
+  {
+    return LaunchWith(grid, block, &args, form, v, stream, 0, true);
+  }
+  // The same with the address of args. Unless `now`, it begins when all previous work in the stream is done
+  template <class Form>
+  cudaError_t LaunchWith(unsigned grid, unsigned block, const void *args, Form form, Operands v, cudaStream_t stream,
+                         size_t shared, bool now)
   {
     SPMV_TRY(Load());
-    void *arguments[] = {(void *)&args, &form, &v.x, &v.z, &v.y};
+    void *arguments[] = {const_cast<void *>(args), &form, &v.x, &v.z, &v.y};
 #if CUDART_VERSION >= 12030
-    if (early && begin == Begin::EARLY) {
+    if (early && now) {
       cudaLaunchAttribute attribute                        = {};
       cudaLaunchConfig_t  config                           = {};
       attribute.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;

@@ -195,6 +195,34 @@ inline cudaError_t DeviceHas(cudaDeviceAttr what, int *value)
   return cudaDeviceGetAttribute(value, what, device);
 }
 
+// An event without timing
+class Event {
+public:
+  Event()              = default;
+  Event(const Event &) = delete;
+  ~Event()
+  {
+    Free();
+  }
+  // does nothing if it exists
+  cudaError_t Create()
+  {
+    return event ? cudaSuccess : cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  }
+  void Free()
+  {
+    if (event) cudaEventDestroy(event);
+    event = nullptr;
+  }
+  operator cudaEvent_t() const
+  {
+    return event;
+  }
+
+private:
+  cudaEvent_t event = nullptr;
+};
+
 /*
   For a resource that only one kernel at a time may use: runs the work that uses it in the order in which it is queued,
   in any streams. With a single stream, this costs a comparison, and two calls of the driver, about 0.1 us, unless it is
@@ -204,13 +232,6 @@ inline cudaError_t DeviceHas(cudaDeviceAttr what, int *value)
 */
 class StreamOrder {
 public:
-  StreamOrder()                               = default;
-  StreamOrder(const StreamOrder &)            = delete;
-  StreamOrder &operator=(const StreamOrder &) = delete;
-  ~StreamOrder()
-  {
-    if (event) cudaEventDestroy(event);
-  }
   // thorough: wait for everything on the device, not just for the work that ended with Leave()
   cudaError_t Enter(cudaStream_t stream, bool thorough = false)
   {
@@ -254,7 +275,7 @@ private:
     if (used) {
       SPMV_TRY(IsCaptured(stream, &captured));
       if (!captured) SPMV_TRY(recorded && !thorough ? cudaStreamWaitEvent(stream, event, 0) : cudaDeviceSynchronize());
-      if (!event) SPMV_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+      SPMV_TRY(event.Create());
       several = true;
     }
     used     = true;
@@ -270,7 +291,7 @@ private:
     return captured ? cudaSuccess : cudaEventRecord(event, stream);
   }
 
-  cudaEvent_t        event   = nullptr;
+  Event              event;
   cudaStream_t       last    = nullptr;
   unsigned long long last_id = 0;
   bool               used = false, several = false, recorded = false;

@@ -172,13 +172,27 @@ __device__ __forceinline__ void PrefetchL2(const void *p)
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 }
 
-// Waits until the previous kernel of the stream is done and its writes are visible (programmatic dependent launch). See
-// Kernel in launch.cuh for the contract
-__device__ __forceinline__ void AwaitPrevious()
+/*
+  What a thread has after it has waited for the previous kernel: loads of x require it. See Kernel in launch.cuh for the
+  contract. It has no data and costs nothing
+*/
+class Waited {
+public:
+  // for a kernel that has waited when it began, or that directly follows an exchange: that has waited for what wrote x,
+  // and does not write x
+  static __device__ __forceinline__ Waited Before()
+  {
+    return {};
+  }
+};
+
+// Waits until the previous kernel of the stream is done and its writes are visible (programmatic dependent launch)
+__device__ __forceinline__ Waited AwaitPrevious()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+  return {};
 }
 
 /*
@@ -194,13 +208,15 @@ __device__ __forceinline__ void LetNextBegin()
 #endif
 }
 
-// AwaitPrevious() for a product whose first loads of the matrix are under way. The last thread blocks of the grid let
-// the next kernel begin, so that its loads overlap with this product in turn. The other thread blocks have nearly ended
-// by then; if each of them did it, those that are short would take longer
-__device__ __forceinline__ void AwaitInTurn(unsigned last_blocks)
+// AwaitPrevious() for a product whose first loads of the matrix are under way, if `waits` is true; otherwise the kernel
+// has waited before. The last thread blocks of the grid let the next kernel begin, so that its loads overlap with this
+// product in turn. The other thread blocks have nearly ended by then; if each of them did it, those that are short would
+// take longer
+__device__ __forceinline__ Waited AwaitInTurn(bool waits, unsigned last_blocks)
 {
+  if (!waits) return Waited::Before();
   if (blockIdx.x + last_blocks >= gridDim.x) LetNextBegin();
-  AwaitPrevious();
+  return AwaitPrevious();
 }
 
 // Counts a warp's arrival and returns true if it is the last of `count` warps. What they have written before need not

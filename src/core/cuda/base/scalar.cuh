@@ -107,6 +107,10 @@ template <class S> struct Traits { // real
   {
     return __shfl_down_sync(ALL, a, by);
   }
+  static __device__ S exchange(S a, int by)
+  {
+    return __shfl_xor_sync(ALL, a, by);
+  }
   template <class... Policy> static __device__ S stream(const S *p, Policy... policy) // for values that are read once
   {
     return Stream(p, policy...);
@@ -196,6 +200,10 @@ template <class R> struct Traits<Complex<R>> {
   {
     return {T::down(a.re, by), T::down(a.im, by)};
   }
+  static __device__ S exchange(S a, int by)
+  {
+    return {T::exchange(a.re, by), T::exchange(a.im, by)};
+  }
   template <class... Policy> static __device__ S stream(const S *p, Policy... policy)
   {
     return Stream(p, policy...);
@@ -250,6 +258,113 @@ template <class To, int BS, class V> __device__ __forceinline__ To ConvertIn(V a
   if constexpr (BS > 1 && !std::is_same_v<To, V>)
     return Traits<V>::is_absent(a) ? Traits<To>::absent() : Convert<To>(a);
   return Convert<To>(a);
+}
+
+// Reads an entry of one of the program's arrays, which may begin between two complex numbers
+__device__ __forceinline__ Scalar Read(const Scalar *p)
+{
+  Scalar a;
+#pragma unroll
+  for (int k = 0; k < REALS; k++) ((PetscReal *)&a)[k] = ((const PetscReal *)p)[k];
+  return a;
+}
+__device__ __forceinline__ void Write(Scalar *p, Scalar a)
+{
+#pragma unroll
+  for (int k = 0; k < REALS; k++) ((PetscReal *)p)[k] = ((const PetscReal *)&a)[k];
+}
+
+// ------------------------------------------------------------------------------------------------ arithmetic of
+// epilogues and Krylov methods
+
+__device__ __forceinline__ bool IsBad(PetscReal a) // Inf or NaN
+{
+  return !(a - a == PetscReal(0));
+}
+__device__ __forceinline__ PetscReal RealPart(PetscReal a)
+{
+  return a;
+}
+template <class R> __device__ __forceinline__ R RealPart(Complex<R> a)
+{
+  return a.re;
+}
+__device__ __forceinline__ PetscReal ImagPart(PetscReal)
+{
+  return 0;
+}
+template <class R> __device__ __forceinline__ R ImagPart(Complex<R> a)
+{
+  return a.im;
+}
+__device__ __forceinline__ bool IsBad(const Complex<PetscReal> &a)
+{
+  return IsBad(a.re) || IsBad(a.im);
+}
+__device__ __forceinline__ PetscReal Magnitude(PetscReal a)
+{
+  return fabs(a);
+}
+template <class R> __device__ __forceinline__ R Magnitude(Complex<R> a)
+{
+  return hypot(a.re, a.im);
+}
+__device__ __forceinline__ bool IsZero(Scalar a)
+{
+  return RealPart(a) == 0 && ImagPart(a) == 0;
+}
+__device__ __forceinline__ PetscReal Multiplied(PetscReal a, PetscReal b)
+{
+  return a * b;
+}
+template <class R> __device__ __forceinline__ Complex<R> Multiplied(Complex<R> a, Complex<R> b)
+{
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+__device__ __forceinline__ PetscReal Negated(PetscReal a)
+{
+  return -a;
+}
+template <class R> __device__ __forceinline__ Complex<R> Negated(Complex<R> a)
+{
+  return {-a.re, -a.im};
+}
+__device__ __forceinline__ PetscReal Divided(PetscReal a, PetscReal b)
+{
+  return a / b;
+}
+// Smith's method, which has no intermediate overflow
+template <class R> __device__ Complex<R> Divided(Complex<R> a, Complex<R> b)
+{
+  if (fabs(b.re) >= fabs(b.im)) {
+    const R q = b.im / b.re, d = b.re + b.im * q;
+    return {(a.re + a.im * q) / d, (a.im - a.re * q) / d};
+  }
+  const R q = b.re / b.im, d = b.re * q + b.im;
+  return {(a.re * q + a.im) / d, (a.im * q - a.re) / d};
+}
+
+// Reads a scalar from the sums of a kernel
+__device__ __forceinline__ Scalar ScalarOf(const PetscReal *v)
+{
+  Scalar a;
+#pragma unroll
+  for (int k = 0; k < REALS; k++) ((PetscReal *)&a)[k] = v[k];
+  return a;
+}
+__device__ __forceinline__ void AddTo(PetscReal *v, Scalar a)
+{
+#pragma unroll
+  for (int k = 0; k < REALS; k++) v[k] += ((const PetscReal *)&a)[k];
+}
+// A term of an inner product: conj(y) x or y x
+__device__ __forceinline__ Scalar Term(bool hermitian, Scalar x, Scalar y)
+{
+  return Multiplied(x, hermitian ? Num::conj(y) : y);
+}
+__device__ __forceinline__ PetscReal Square(Scalar a)
+{
+  return RealPart(a) * RealPart(a) + ImagPart(a) * ImagPart(a);
 }
 
 } // namespace spmv

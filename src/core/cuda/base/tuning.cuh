@@ -4,6 +4,8 @@
 */
 #pragma once
 
+#include <climits>
+
 namespace spmv {
 
 struct Tuning {
@@ -185,9 +187,9 @@ struct Tuning {
   static constexpr int KRYLOV_BLOCKS = 4;
   // The number of partial sums that a product's warps store, times the number of thread blocks of the next kernel. Up
   // to this limit, each of those thread blocks adds all sums, and no separate kernel is launched to add them. With 32^3
-  // rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of 13.0, and one of devicebicgstab 13.8
+  // rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of 13.0, and one of devicebcgs 13.8
   // instead of 19.8; with 36^3 rows nothing was gained
-  static constexpr int KRYLOV_PARTS = 1 << 17;
+  static constexpr int KRYLOV_PARTIALS = 1 << 17;
 
   // ---- pools of device memory. The work on an array of more than the largest size takes longer than cudaMalloc() and
   // cudaFree()
@@ -202,5 +204,17 @@ struct Tuning {
   // bytes: the first upload uses n threads if it copies at least n^2 times as many
   static constexpr int UPLOAD_LEAST = 8 << 20;
 };
+
+// Tuned numbers that tests change, so that small matrices reach all kernels
+struct Limits {
+  int diagonals_least = Tuning::DIAGONALS_MIN;   // 0: diagonals with any number of rows
+  int diagonals_warps = Tuning::DIAGONALS_WARPS; // 0: always the most slices per warp; 1000: one for small matrices
+  int groups_mean     = Tuning::GROUPS_MEAN;     // INT_MAX: row groups of any length
+  int l2_fit          = Tuning::L2_FIT;          // INT_MAX: values stay in the L2 cache, however few they are
+  int shared_lines    = Tuning::SHARED_LINES;    // 0: x in shared memory wherever it fits; more than 32: nowhere
+  int krylov_partials = Tuning::KRYLOV_PARTIALS; // 0: a kernel of its own adds the sums of a product
+  int coo_most        = INT_MAX;                 // 0: places of entries are stored in 64 bits
+};
+extern Limits limits; // store.cu
 
 } // namespace spmv

@@ -56,9 +56,7 @@ public:
     }
     if (stream && gpu != device) FreeStream();
     gpu = device;
-    for (cudaEvent_t &event : free) {
-      if (!event && cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess) event = nullptr;
-    }
+    for (Event &event : free) (void)event.Create();
     if (!stream && cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) stream = nullptr;
     if (stream && free[0] && free[1]) return true;
     (void)cudaGetLastError();
@@ -91,18 +89,18 @@ private:
   {
     return buffer + turn * PIECE;
   }
-  cudaError_t Send(const Piece &part, int turn)
+  cudaError_t Send(const Piece &piece, int turn)
   {
     SPMV_TRY(cudaEventSynchronize(free[turn]));
-    memcpy(Half(turn), part.host, part.bytes);
-    SPMV_TRY(cudaMemcpyAsync(part.device, Half(turn), part.bytes, cudaMemcpyHostToDevice, stream));
+    memcpy(Half(turn), piece.host, piece.bytes);
+    SPMV_TRY(cudaMemcpyAsync(piece.device, Half(turn), piece.bytes, cudaMemcpyHostToDevice, stream));
     return cudaEventRecord(free[turn], stream);
   }
-  // Starts the copy of a part from the device, and meanwhile stores the previous part in its place
-  cudaError_t Receive(const Piece &part, const Piece &last, int turn)
+  // Starts the copy of a piece from the device, and meanwhile stores the previous piece in its place
+  cudaError_t Receive(const Piece &piece, const Piece &last, int turn)
   {
-    if (part.bytes) {
-      SPMV_TRY(cudaMemcpyAsync(Half(turn), part.device, part.bytes, cudaMemcpyDeviceToHost, stream));
+    if (piece.bytes) {
+      SPMV_TRY(cudaMemcpyAsync(Half(turn), piece.device, piece.bytes, cudaMemcpyDeviceToHost, stream));
       SPMV_TRY(cudaEventRecord(free[turn], stream));
     }
     if (!last.bytes) return cudaSuccess;
@@ -113,16 +111,13 @@ private:
   void FreeStream()
   {
     if (stream) cudaStreamDestroy(stream);
-    for (cudaEvent_t &event : free) {
-      if (event) cudaEventDestroy(event);
-      event = nullptr;
-    }
+    for (Event &event : free) event.Free();
     stream = nullptr;
   }
-  int            gpu     = -1;
-  unsigned char *buffer  = nullptr;
-  cudaStream_t   stream  = nullptr;
-  cudaEvent_t    free[2] = {};
+  int            gpu    = -1;
+  unsigned char *buffer = nullptr;
+  cudaStream_t   stream = nullptr;
+  Event          free[2];
 };
 
 Lane       lanes[THREADS];

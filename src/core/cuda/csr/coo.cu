@@ -12,8 +12,6 @@
 #include <climits>
 #include <memory>
 
-PetscInt64 SpMVCudaCOOMost = INT_MAX;
-
 namespace spmv {
 namespace {
 
@@ -381,7 +379,7 @@ cudaError_t SpMVCudaCOOCreate(const SpMVCudaIndices *indices, cudaStream_t strea
   std::unique_ptr<_n_SpMVCudaCOO> map;
   const Indices                   of    = {*indices};
   const cudaError_t               error = Guarded([&] {
-    if (of.count() < SpMVCudaCOOMost)
+    if (of.count() < limits.coo_most)
       map.reset(new Map<int>);
     else
       map.reset(new Map<int64_t>);

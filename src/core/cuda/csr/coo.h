@@ -20,9 +20,6 @@ typedef struct {
   PetscBool       outside;
 } SpMVCudaIndices;
 
-/* The places are stored in 32 bits up to this number of entries. Tests set it to 0 */
-PETSC_INTERN PetscInt64 SpMVCudaCOOMost;
-
 /* The map from entries to the nonzeros of a block */
 typedef struct _n_SpMVCudaCOO *SpMVCudaCOO;
 

@@ -14,28 +14,11 @@ __device__ __forceinline__ int64_t Thread()
   return blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
 }
 
-inline Scalar ScalarOf(const PetscScalar *p)
+inline Scalar ValueOf(const PetscScalar *p)
 {
   Scalar s;
   memcpy(&s, p, sizeof(s));
   return s;
-}
-
-template <class R> __device__ __forceinline__ R Magnitude(R a)
-{
-  return fabs(a);
-}
-template <class R> __device__ __forceinline__ R Magnitude(Complex<R> a)
-{
-  return hypot(a.re, a.im);
-}
-template <class R> __device__ __forceinline__ R Square(R a)
-{
-  return a * a;
-}
-template <class R> __device__ __forceinline__ R Square(Complex<R> a)
-{
-  return a.re * a.re + a.im * a.im;
 }
 
 // The position of the entry in row r and column c, or -1
@@ -286,7 +269,7 @@ cudaError_t SpMVCudaCSRShift(const SpMVCudaCSR *csr, const PetscScalar *value, P
 {
   SPMV_TRY(Check(csr));
   return WithView(*csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int64_t)v.units, BLOCK, stream, shift, v, csr->n, ScalarOf(value), (Scalar *)a);
+    SPMV_LAUNCH((int64_t)v.units, BLOCK, stream, shift, v, csr->n, ValueOf(value), (Scalar *)a);
     return cudaSuccess;
   });
 }
@@ -296,7 +279,7 @@ cudaError_t SpMVCudaCSRZeroRows(const SpMVCudaCSR *csr, PetscInt64 count, const 
 {
   SPMV_TRY(Check(csr));
   return WithView(*csr, 1, [&](auto v) {
-    SPMV_LAUNCH(count * LANES, BLOCK, stream, zero_rows, v, csr->n, count, row, ScalarOf(value), (Scalar *)a,
+    SPMV_LAUNCH(count * LANES, BLOCK, stream, zero_rows, v, csr->n, count, row, ValueOf(value), (Scalar *)a,
                 (const Scalar *)x, (Scalar *)b);
     return cudaSuccess;
   });

@@ -151,8 +151,8 @@ cudaError_t _n_SpMVCudaHalo::Allocate()
                bytes = posts + halos + out * sizeof(Scalar);
   char *first;
   if (comm->transport == SPMV_TRANSPORT_PEER) {
-    SPMV_TRY(comm->segments.Take(bytes, &part));
-    first = part.Pointer();
+    SPMV_TRY(comm->segments.Take(bytes, &share));
+    first = share.Pointer();
   } else {
     SPMV_TRY(memory.Alloc(bytes));
     first = memory;

@@ -5,9 +5,8 @@
 #pragma once
 
 #include "halo.h"
-#include "links.cuh"
 #include "segments.cuh"
-#include "core/cuda/spmvcuda.h"
+#include "core/cuda/base/launch.cuh"
 #include "core/cuda/base/tuning.cuh"
 #include <chrono>
 #include <exception>
@@ -45,20 +44,6 @@ template <class Result, class F> bool Bounded(F f, Result *result)
   return false;
 }
 
-// Reads an entry of one of the program's arrays, which may begin between two complex numbers
-__device__ __forceinline__ Scalar Read(const Scalar *p)
-{
-  Scalar a;
-#pragma unroll
-  for (int k = 0; k < REALS; k++) ((PetscReal *)&a)[k] = ((const PetscReal *)p)[k];
-  return a;
-}
-__device__ __forceinline__ void Write(Scalar *p, Scalar a)
-{
-#pragma unroll
-  for (int k = 0; k < REALS; k++) ((PetscReal *)p)[k] = ((const PetscReal *)&a)[k];
-}
-
 struct Pinned {
   Scalar *p = nullptr;
   ~Pinned()
@@ -67,20 +52,18 @@ struct Pinned {
   }
 };
 
-struct Event {
-  cudaEvent_t event = nullptr;
-  ~Event()
-  {
-    if (event) cudaEventDestroy(event);
-  }
-  cudaError_t Create()
-  {
-    return cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-  }
-  operator cudaEvent_t() const
-  {
-    return event;
-  }
+/*
+  PEER: signals from another rank. This rank's memory has one Post per rank that it exchanges data with, written by that
+  rank. Both members are exchange numbers.
+*/
+struct alignas(128) Post {
+  unsigned open;    // the other rank has read the previous contents of its halo, so this rank may write there
+  unsigned arrived; // the other rank has written its data
+};
+
+struct Link {
+  const Post *here;
+  Post       *there;
 };
 
 // The entries exchanged with one rank: `count` entries from `start` on. For entries to send, `first` is their first
@@ -133,10 +116,10 @@ struct _n_SpMVCudaHalo {
   std::vector<spmv::Piece> send, receive;
   int                      sent = 0, received = 0, packed = 0, rows = 0;
   // columns: the most of an exchange, and those of the exchange in progress
-  int                  most, columns = 1;
-  bool                 overlap = false; // PEER: the exchange runs on the halo's stream
-  spmv::Array<char>    memory;          // for the transports NCCL and through the host
-  spmv::Segments::Part part;            // PEER: the memory that other ranks may write to
+  int                   most, columns = 1;
+  bool                  overlap = false; // PEER: the exchange runs on the halo's stream
+  spmv::Array<char>     memory;          // for the transports NCCL and through the host
+  spmv::Segments::Share share;           // PEER: the memory that other ranks may write to
   // the data received and the data to send; reversed in the reverse exchange
   spmv::Scalar    *halo = nullptr, *buffer = nullptr;
   spmv::Array<int> run, index;        // the entries of x to pack

@@ -121,7 +121,7 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
     const SpMVHaloOffer &of = theirs[peers[k]];
     SPMV_TRY(comm->segments.Open(peers[k], of.segment, of.memory, &base[k]));
     opened[k] = of.segment;
-    links.push_back({(const Post *)part.Pointer() + k, (Post *)(base[k] + of.post)});
+    links.push_back({(const Post *)share.Pointer() + k, (Post *)(base[k] + of.post)});
   }
   for (const bool reverse : {false, true}) {
     for (const Piece &p : reverse ? receive : send) {
@@ -167,11 +167,11 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
 
 PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo halo, int size, SpMVHaloOffer mine[])
 {
-  const Segments::Segment *segment = halo->part.segment;
+  const Segments::Segment *segment = halo->share.segment;
   const auto               at = [=](const void *p) { return (int64_t)((const char *)p - (char *)segment->memory); };
   for (int r = 0; r < size; r++) mine[r] = {segment->handle, segment->number, -1, -1, -1, halo->received};
   for (size_t k = 0; k < halo->peers.size(); k++)
-    mine[halo->peers[k]].post = at((const Post *)halo->part.Pointer() + k);
+    mine[halo->peers[k]].post = at((const Post *)halo->share.Pointer() + k);
   for (const Piece &p : halo->receive) mine[p.rank].halo = at(halo->halo + p.start);
   for (const Piece &p : halo->send) mine[p.rank].sums = at(halo->buffer + p.start);
   return cudaSuccess;

@@ -10,7 +10,7 @@ static constexpr size_t ALIGN = 256;
 // an allocation in the same piece of 2 MiB would be accessible to other processes, too
 static constexpr size_t WHOLE = 2 << 20;
 
-cudaError_t Segments::Take(size_t bytes, Part *part)
+cudaError_t Segments::Take(size_t bytes, Share *share)
 {
   bytes            = (std::max(bytes, (size_t)1) + ALIGN - 1) / ALIGN * ALIGN;
   const auto space = [=](const Segment &s) { return s.memory.Size() - s.used >= bytes; };
@@ -24,17 +24,17 @@ cudaError_t Segments::Take(size_t bytes, Part *part)
     segments.splice(segments.end(), one);
     found = std::prev(segments.end());
   }
-  part->of      = this;
-  part->segment = &*found;
-  part->offset  = found->used;
+  share->of      = this;
+  share->segment = &*found;
+  share->offset  = found->used;
   found->used += bytes;
-  found->parts++;
+  found->shares++;
   return cudaSuccess;
 }
 
 void Segments::Return(Segment *segment)
 {
-  if (--segment->parts) return;
+  if (--segment->shares) return;
   segments.remove_if([=](const Segment &s) { return &s == segment; });
 }
 

@@ -20,19 +20,19 @@ public:
     Array<char>        memory;
     cudaIpcMemHandle_t handle;
     int64_t            number; // among this rank's segments
-    size_t             used  = 0;
-    int                parts = 0;
+    size_t             used   = 0;
+    int                shares = 0;
   };
-  // A part of one of this rank's segments. It is returned when this object is destroyed
-  struct Part {
+  // A share of one of this rank's segments. It is returned when this object is destroyed
+  struct Share {
     Segments *of      = nullptr;
     Segment  *segment = nullptr;
     size_t    offset  = 0;
 
-    Part()                        = default;
-    Part(const Part &)            = delete;
-    Part &operator=(const Part &) = delete;
-    ~Part()
+    Share()                         = default;
+    Share(const Share &)            = delete;
+    Share &operator=(const Share &) = delete;
+    ~Share()
     {
       if (segment) of->Return(segment);
     }
@@ -42,7 +42,7 @@ public:
     }
   };
 
-  cudaError_t Take(size_t bytes, Part *);
+  cudaError_t Take(size_t bytes, Share *);
   // The memory of another rank's segment. Each call needs a call of Close()
   cudaError_t Open(int rank, int64_t number, const cudaIpcMemHandle_t &, char **);
   cudaError_t Close(int rank, int64_t number);

@@ -23,7 +23,7 @@ constexpr int MANY = Dots::NUMBERS;
 // ------------------------------------------------------------------------------------------------ what one thread
 // decides
 
-enum Step { START, FIRST, SECOND, UPDATE };
+enum Decision { START, FIRST, SECOND, UPDATE };
 
 __device__ void AfterFirst(State &s, Scalar d)
 {
@@ -64,17 +64,17 @@ __device__ void AfterUpdate(State &s, PetscReal square, Progress *progress)
 }
 
 // s: the state at the beginning of the kernel
-__device__ void Decide(const BCGSArgs &g, State &s, int step, const PetscReal v[])
+__device__ void Decide(const BCGSArgs &g, State &s, int decision, const PetscReal v[])
 {
-  if (step == START) {
+  if (decision == START) {
     *(PetscReal *)&s.rho = v[0]; // (r, r)
     s.its                = 1;
   }
-  if (step == FIRST) AfterFirst(s, Num::conj(ScalarOf(v)));
-  if (step == SECOND) AfterSecond(s, v);
-  if (step == UPDATE) AfterUpdate(s, v[0], g.progress);
+  if (decision == FIRST) AfterFirst(s, Num::conj(ScalarOf(v)));
+  if (decision == SECOND) AfterSecond(s, v);
+  if (decision == UPDATE) AfterUpdate(s, v[0], g.progress);
   *g.state = s;
-  if (step == START || step == UPDATE || s.reason != SPMV_KRYLOV_ITERATING) ReportStatus(s, g.progress);
+  if (decision == START || decision == UPDATE || s.reason != SPMV_KRYLOV_ITERATING) ReportStatus(s, g.progress);
 }
 
 // ------------------------------------------------------------------------------------------------ kernels; their
@@ -86,7 +86,7 @@ SPMV_KRYLOV_KERNEL start(BCGSArgs g, bool direction, const Scalar *, const Scala
   __shared__ State s;
   PetscReal        v[1] = {};
   Scalar           r[BATCH];
-  if (!Enter(g, s)) return;
+  if (!BeginKernel(g, s)) return;
   ForEach(
       g.n, [&](int u, unsigned i) { r[u] = g.r[i]; },
       [&](int u, unsigned i) {
@@ -124,7 +124,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL first(BCGSArgs g, bool, const Scal
   __shared__ State s;
   PetscReal        sum[Dots::ONE] = {};
   Scalar           v[BATCH], r0[BATCH], d[BATCH];
-  if (!Enter(g, s)) return;
+  if (!BeginKernel(g, s)) return;
   if (PC == SPMV_KRYLOV_PC_BLOCKS)
     ForEachOfBlocks(
         g, [&](unsigned i) { return g.v[i]; },
@@ -148,13 +148,14 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL first(BCGSArgs g, bool, const Scal
 }
 
 // The sums from the partial sums of the warps of a product's kernel
-template <int NUMBERS, int STEP> SPMV_KRYLOV_KERNEL parts(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+template <int NUMBERS, int DECISION>
+SPMV_KRYLOV_KERNEL product_sums(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
   PetscReal        sum[NUMBERS] = {};
-  if (!Enter(g, s)) return;
-  AddParts(sum, g.parts, blockIdx.x * BLOCK + threadIdx.x, gridDim.x * BLOCK);
-  if (AddAll(g, sum)) Decide(g, s, STEP, sum);
+  if (!BeginKernel(g, s)) return;
+  AddPartials(sum, g.partials, blockIdx.x * BLOCK + threadIdx.x, gridDim.x * BLOCK);
+  if (AddAll(g, sum)) Decide(g, s, DECISION, sum);
 }
 
 // s = r - a v, which overwrites r, and with a right preconditioner also B s
@@ -162,9 +163,9 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL middle(BCGSArgs g, bool, const Sca
 {
   __shared__ State s;
   Scalar           r[BATCH], v[BATCH], d[BATCH];
-  if (!EnterAfterProduct<Dots::ONE>(g, s, [](State &s, const PetscReal *v) { AfterFirst(s, Num::conj(ScalarOf(v))); }))
+  if (!BeginAfterProduct<Dots::ONE>(g, s, [](State &s, const PetscReal *v) { AfterFirst(s, Num::conj(ScalarOf(v))); }))
     return;
-  if (g.parts.count && blockIdx.x == 0 && threadIdx.x == 0) g.state->a = s.a;
+  if (g.partials.count && blockIdx.x == 0 && threadIdx.x == 0) g.state->a = s.a;
   const Scalar minus = Negated(s.a);
   if (PC == SPMV_KRYLOV_PC_BLOCKS)
     ForEachOfBlocks(
@@ -200,7 +201,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL second(BCGSArgs g, bool, const Sca
     AddTo(sum + 2 * REALS, Term(true, r, r0));
     sum[3 * REALS] += Square(t);
   };
-  if (!Enter(g, s)) return;
+  if (!BeginKernel(g, s)) return;
   if (PC == SPMV_KRYLOV_PC_BLOCKS)
     ForEachOfBlocks(
         g, [&](unsigned i) { return g.t[i]; },
@@ -234,7 +235,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Sca
   __shared__ State s;
   PetscReal        sum[1] = {};
   Scalar           x[COUNT], p[COUNT], r[COUNT], t[COUNT], v[COUNT], d[COUNT];
-  if (!EnterAfterProduct<MANY>(g, s, [](State &s, const PetscReal *v) { AfterSecond(s, v); })) return;
+  if (!BeginAfterProduct<MANY>(g, s, [](State &s, const PetscReal *v) { AfterSecond(s, v); })) return;
   const Scalar minus = Negated(s.omega), both = Multiplied(s.b, minus);
   if (PC == SPMV_KRYLOV_PC_BLOCKS)
     ForEachOfBlocks(
@@ -273,62 +274,61 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Sca
 }
 
 // The step for the case that the caller has added the sums over the ranks
-__global__ void decide(BCGSArgs g, int step, const Scalar *, const Scalar *, Scalar *)
+__global__ void decide(BCGSArgs g, int decision, const Scalar *, const Scalar *, Scalar *)
 {
   PetscReal v[SUMS];
   AwaitPrevious();
   State s = *g.state;
   if (s.reason != SPMV_KRYLOV_ITERATING) return;
   for (int k = 0; k < SUMS; k++) v[k] = g.ranks.sums[k];
-  Decide(g, s, step, v);
+  Decide(g, s, decision, v);
 }
 
 // ------------------------------------------------------------------------------------------------ launches
 
 // Completes the sums of a kernel, including the sum over the ranks
-cudaError_t Conclude(SpMVCudaKrylov k, int step, int numbers, cudaStream_t stream)
+cudaError_t Conclude(SpMVCudaKrylov k, int decision, int numbers, cudaStream_t stream)
 {
   if (!k->allreduce) return cudaSuccess;
   SPMV_TRY(k->allreduce(k->ctx, k->sums, numbers, stream));
-  return k->b.decide.Launch(1, 1, k->bcgs, step, {}, stream);
+  return k->bcgs.decide.Launch(1, 1, k->bcgs.args, decision, {}, stream);
 }
 
 cudaError_t Launch(SpMVCudaKrylov k, Kernel &kernel, bool flag, cudaStream_t stream)
 {
-  return kernel.Launch(k->Grid(k->bcgs.n), BLOCK, k->bcgs, flag, {}, stream);
+  return kernel.Launch(k->Grid(k->bcgs.args.n), BLOCK, k->bcgs.args, flag, {}, stream);
 }
 
 // The preconditioner that the kernels for one side apply
 int Of(SpMVCudaKrylov k, bool left)
 {
-  return k->bcgs.left == left && k->bcgs.pc != SPMV_KRYLOV_PC_APPLIED ? k->bcgs.pc : SPMV_KRYLOV_PC_NONE;
+  return k->bcgs.args.left == left && k->bcgs.args.pc != SPMV_KRYLOV_PC_APPLIED ? k->bcgs.args.pc : SPMV_KRYLOV_PC_NONE;
 }
 
 } // namespace
 
-cudaError_t _n_SpMVCudaKrylov::CreateBCGS()
+void BCGS::Choose()
 {
-#define SPMV_CHOOSE(kernel)                                                              \
-  b.kernel[SPMV_KRYLOV_PC_NONE].Choose((const void *)::kernel<SPMV_KRYLOV_PC_NONE>);     \
-  b.kernel[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::kernel<SPMV_KRYLOV_PC_POINTS>); \
-  b.kernel[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::kernel<SPMV_KRYLOV_PC_BLOCKS>)
+#define SPMV_CHOOSE(kernel)                                                            \
+  kernel[SPMV_KRYLOV_PC_NONE].Choose((const void *)::kernel<SPMV_KRYLOV_PC_NONE>);     \
+  kernel[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::kernel<SPMV_KRYLOV_PC_POINTS>); \
+  kernel[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::kernel<SPMV_KRYLOV_PC_BLOCKS>)
   SPMV_CHOOSE(first);
   SPMV_CHOOSE(middle);
   SPMV_CHOOSE(second);
   SPMV_CHOOSE(update);
 #undef SPMV_CHOOSE
-  b.first_sums.Choose((const void *)parts<Dots::ONE, FIRST>);
-  b.second_sums.Choose((const void *)parts<MANY, SECOND>);
-  b.start.Choose((const void *)::start);
-  b.decide.Choose((const void *)::decide);
-  return cudaSuccess;
+  first_sums.Choose((const void *)product_sums<Dots::ONE, FIRST>);
+  second_sums.Choose((const void *)product_sums<MANY, SECOND>);
+  start.Choose((const void *)::start);
+  decide.Choose((const void *)::decide);
 }
 
 cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov k, const SpMVCudaBCGS *bcgs, cudaStream_t stream)
 {
   if (bcgs->n > SPMVCUDA_MAX_SIZE || bcgs->bs > SPMV_KRYLOV_BLOCK) return cudaErrorNotSupported;
   State     first{};
-  BCGSArgs &g = k->bcgs;
+  BCGSArgs &g = k->bcgs.args;
   g.n         = bcgs->n;
   g.bs        = bcgs->bs;
   g.early     = bcgs->early;
@@ -346,71 +346,63 @@ cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov k, const SpMVCudaBCGS *bcgs, cudaSt
   first.until = bcgs->until;
   first.dp    = bcgs->dp;
   SPMV_TRY(k->Begin(g, first, stream));
-  SPMV_TRY(Launch(k, k->b.start, Of(k, false) == SPMV_KRYLOV_PC_NONE, stream));
+  SPMV_TRY(Launch(k, k->bcgs.start, Of(k, false) == SPMV_KRYLOV_PC_NONE, stream));
   return Conclude(k, START, 1, stream);
 }
 
-namespace {
-
-// A product with its epilogue; there is none with a left block preconditioner
-cudaError_t MultDots(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, Dots dot, Kernel &sums, int step,
-                     cudaStream_t stream, PetscBool *done)
+// y = A x, unless A is NULL; y = B y with a left preconditioner; and the sums with y. kernel: after a product without
+// an epilogue, such as all products with a left block preconditioner. sums: adds the partial sums of an epilogue
+static cudaError_t MultWithSums(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, Dots dot, Kernel &kernel,
+                                Kernel &sums, int decision, cudaStream_t stream)
 {
-  *done = PETSC_FALSE;
-  if (Of(k, true) == SPMV_KRYLOV_PC_BLOCKS) return cudaSuccess;
-  dot.other = dot.first != v.x;
-  dot.d     = Of(k, true) == SPMV_KRYLOV_PC_POINTS ? k->bcgs.d : nullptr;
-  SPMV_TRY(k->MultDots(A, v, dot, k->bcgs.n, stream, done));
-  if (!*done) return cudaSuccess;
-  k->bcgs.parts = {k->product_part, A->DotWarps()};
-  // the next kernel adds them, but not over ranks
-  if (k->ranks.size == 1 && k->AddsParts(k->bcgs.n, k->bcgs.parts.count)) return cudaSuccess;
-  SPMV_TRY(sums.Launch(k->Grid((int)(k->bcgs.parts.count / BATCH)), BLOCK, k->bcgs, false, {}, stream));
-  k->bcgs.parts = {};
-  return Conclude(k, step, step == FIRST ? Dots::ONE : MANY, stream);
+  BCGSArgs &g = k->bcgs.args;
+  g.partials  = {};
+  dot.other   = dot.first != v.x;
+  dot.d       = Of(k, true) == SPMV_KRYLOV_PC_POINTS ? g.d : nullptr;
+  if (A && Of(k, true) == SPMV_KRYLOV_PC_BLOCKS)
+    SPMV_TRY(SpMVCudaMult(A, {SPMVCUDA_MULT, (const PetscScalar *)v.x, nullptr, (PetscScalar *)v.y}, stream));
+  else if (A)
+    SPMV_TRY(
+        k->Multiply(A, {SPMVCUDA_MULT, v, SPMVCUDA_BEGIN_ALONE, nullptr, nullptr, &dot}, g.n, stream, &g.partials));
+  if (!g.partials.count)
+    SPMV_TRY(Launch(k, kernel, false, stream));
+  else if (k->ranks.size == 1 && k->AddsPartials(g.n, g.partials.count))
+    return cudaSuccess; // the next kernel adds them, but not over ranks
+  else
+    SPMV_TRY(sums.Launch(k->Grid((int)(g.partials.count / BATCH)), BLOCK, g, false, {}, stream));
+  g.partials = {};
+  return Conclude(k, decision, decision == FIRST ? Dots::ONE : MANY, stream);
 }
 
-} // namespace
-
-cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream)
 {
   Dots dot{};
-  dot.first = k->bcgs.r0;
-  return MultDots(k, A, {k->bcgs.p, nullptr, k->bcgs.v}, dot, k->b.first_sums, FIRST, stream, done);
-}
-
-cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov k, cudaStream_t stream)
-{
-  SPMV_TRY(Launch(k, k->b.first[Of(k, true)], false, stream));
-  return Conclude(k, FIRST, Dots::ONE, stream);
+  dot.first = k->bcgs.args.r0;
+  return MultWithSums(k, A, {k->bcgs.args.p, nullptr, k->bcgs.args.v}, dot, k->bcgs.first[Of(k, true)],
+                      k->bcgs.first_sums, FIRST, stream);
 }
 
 cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov k, cudaStream_t stream)
 {
-  SPMV_TRY(Launch(k, k->b.middle[Of(k, false)], false, stream));
-  k->bcgs.parts = {};
+  SPMV_TRY(Launch(k, k->bcgs.middle[Of(k, false)], false, stream));
+  k->bcgs.args.partials = {};
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream)
 {
   Dots dot{};
-  dot.first  = k->bcgs.r;
-  dot.second = k->bcgs.r0;
-  return MultDots(k, A, {Of(k, false) == SPMV_KRYLOV_PC_NONE ? k->bcgs.r : k->bcgs.hat, nullptr, k->bcgs.t}, dot,
-                  k->b.second_sums, SECOND, stream, done);
-}
-
-cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov k, cudaStream_t stream)
-{
-  SPMV_TRY(Launch(k, k->b.second[Of(k, true)], false, stream));
-  return Conclude(k, SECOND, MANY, stream);
+  dot.first  = k->bcgs.args.r;
+  dot.second = k->bcgs.args.r0;
+  return MultWithSums(
+      k, A, {Of(k, false) == SPMV_KRYLOV_PC_NONE ? k->bcgs.args.r : k->bcgs.args.hat, nullptr, k->bcgs.args.t}, dot,
+      k->bcgs.second[Of(k, true)], k->bcgs.second_sums, SECOND, stream);
 }
 
 cudaError_t SpMVCudaBCGSUpdate(SpMVCudaKrylov k, cudaStream_t stream)
 {
-  SPMV_TRY(Launch(k, k->b.update[Of(k, false)], false, stream));
-  k->bcgs.parts = {};
+  SPMV_TRY(Launch(k, k->bcgs.update[Of(k, false)], false, stream));
+  k->bcgs.args.partials = {};
   return Conclude(k, UPDATE, 1, stream);
 }
 

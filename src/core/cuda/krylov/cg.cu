@@ -15,7 +15,7 @@ constexpr int BLOCK   = KRYLOV_BLOCK;
 constexpr int NUMBERS = 1 + REALS; // sums of a kernel: a square and a scalar
 
 // What the deciding thread does when the sums are complete
-enum Step { PRODUCT = 1, TEST = 2, BETA = 4, START = 8 };
+enum Decision { PRODUCT = 1, TEST = 2, BETA = 4, START = 8 };
 
 __device__ __forceinline__ int Sign(PetscReal a)
 {
@@ -28,15 +28,15 @@ __device__ __forceinline__ int Sign(PetscReal a)
 __device__ void AfterProduct(State &s, Scalar dpi)
 {
   const PetscReal now = RealPart(dpi), before = RealPart(s.dpi);
-  s.dpi  = dpi;
-  s.step = 0;
+  s.dpi     = dpi;
+  s.pending = 0;
   if (IsBad(dpi))
     End(s, SPMV_KRYLOV_NAN_DOT);
   else if (IsZero(dpi) || (s.i > 0 && Sign(now) * Sign(before) < 0))
     End(s, SPMV_KRYLOV_INDEFINITE_MAT);
   else {
-    s.a    = Divided(s.beta, dpi);
-    s.step = 1;
+    s.a       = Divided(s.beta, dpi);
+    s.pending = 1;
   }
 }
 
@@ -72,14 +72,14 @@ __device__ void AfterBeta(State &s, Scalar beta, bool start)
 }
 
 // s: the state at the beginning of the kernel
-__device__ void Decide(const CGArgs &g, State &s, int step, const PetscReal v[])
+__device__ void Decide(const CGArgs &g, State &s, int decision, const PetscReal v[])
 {
   const Scalar dot = ScalarOf(v + 1);
-  if (step & PRODUCT) AfterProduct(s, dot);
-  if (step & TEST) AfterUpdate(s, v[0], dot, g.progress);
-  if (step & BETA && s.reason == SPMV_KRYLOV_ITERATING) AfterBeta(s, dot, step & START);
+  if (decision & PRODUCT) AfterProduct(s, dot);
+  if (decision & TEST) AfterUpdate(s, v[0], dot, g.progress);
+  if (decision & BETA && s.reason == SPMV_KRYLOV_ITERATING) AfterBeta(s, dot, decision & START);
   *g.state = s;
-  if (step & BETA || s.reason != SPMV_KRYLOV_ITERATING) ReportStatus(s, g.progress);
+  if (decision & BETA || s.reason != SPMV_KRYLOV_ITERATING) ReportStatus(s, g.progress);
 }
 
 // ------------------------------------------------------------------------------------------------ kernels; their
@@ -90,8 +90,8 @@ SPMV_KRYLOV_KERNEL product(CGArgs g, bool, const Scalar *, const Scalar *, Scala
   __shared__ State s;
   PetscReal        v[NUMBERS] = {};
   Scalar           p[BATCH], w[BATCH];
-  if (!Enter(g, s)) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) g.state->step = 0; // the previous kernel has updated x
+  if (!BeginKernel(g, s)) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) g.state->pending = 0; // the previous kernel has updated x
     return;
   }
   ForEach(
@@ -109,19 +109,19 @@ SPMV_KRYLOV_KERNEL product_sums(CGArgs g, bool, const Scalar *, const Scalar *, 
 {
   __shared__ State s;
   PetscReal        v[NUMBERS] = {}, sums[REALS] = {};
-  if (!Enter(g, s)) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) g.state->step = 0;
+  if (!BeginKernel(g, s)) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) g.state->pending = 0;
     return;
   }
-  AddParts(sums, g.parts, blockIdx.x * BLOCK + threadIdx.x, gridDim.x * BLOCK);
+  AddPartials(sums, g.partials, blockIdx.x * BLOCK + threadIdx.x, gridDim.x * BLOCK);
 #pragma unroll
   for (int k = 0; k < REALS; k++) v[1 + k] = sums[k];
   if (AddAll(g, v)) Decide(g, s, PRODUCT, v);
 }
 
-__device__ __forceinline__ bool EnterUpdate(const CGArgs &g, State &s)
+__device__ __forceinline__ bool BeginUpdate(const CGArgs &g, State &s)
 {
-  return EnterAfterProduct<REALS>(g, s, [](State &s, const PetscReal *v) { AfterProduct(s, ScalarOf(v)); });
+  return BeginAfterProduct<REALS>(g, s, [](State &s, const PetscReal *v) { AfterProduct(s, ScalarOf(v)); });
 }
 
 // Computes r, z'r, and the norm of z or r
@@ -130,7 +130,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(CGArgs g, bool, const Scala
   __shared__ State s;
   PetscReal        v[NUMBERS] = {};
   Scalar           r[BATCH], w[BATCH], d[BATCH];
-  if (!EnterUpdate(g, s)) return;
+  if (!BeginUpdate(g, s)) return;
   const Scalar minus    = Negated(s.a);
   const bool   residual = g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED, sums = PC != SPMV_KRYLOV_PC_APPLIED;
   ForEach(
@@ -148,7 +148,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(CGArgs g, bool, const Scala
         if (sums) AddTo(v + 1, Term(g.hermitian, z, now));
       });
   if (!sums && !residual) return;
-  if (AddAll(g, v, g.parts.count > 0)) Decide(g, s, sums ? TEST | BETA : TEST, v);
+  if (AddAll(g, v, g.partials.count > 0)) Decide(g, s, sums ? TEST | BETA : TEST, v);
 }
 
 // The same with a block preconditioner, with as many threads per block as it has rows
@@ -157,7 +157,7 @@ template <> SPMV_KRYLOV_KERNEL update<SPMV_KRYLOV_PC_BLOCKS>(CGArgs g, bool, con
   __shared__ State  s;
   __shared__ Scalar shared[BLOCK];
   PetscReal         v[NUMBERS] = {};
-  if (!EnterUpdate(g, s)) return;
+  if (!BeginUpdate(g, s)) return;
   const Scalar minus    = Negated(s.a);
   const bool   residual = g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED;
   const int    rows = BLOCK / g.bs * g.bs, mine = (int)threadIdx.x, head = mine / g.bs * g.bs;
@@ -179,7 +179,7 @@ template <> SPMV_KRYLOV_KERNEL update<SPMV_KRYLOV_PC_BLOCKS>(CGArgs g, bool, con
     }
     __syncthreads();
   }
-  if (AddAll(g, v, g.parts.count > 0)) Decide(g, s, TEST | BETA, v);
+  if (AddAll(g, v, g.partials.count > 0)) Decide(g, s, TEST | BETA, v);
 }
 
 // The norm and z'r for a given z
@@ -188,7 +188,7 @@ SPMV_KRYLOV_KERNEL sums_of(CGArgs g, bool start, const Scalar *z, const Scalar *
   __shared__ State s;
   PetscReal        v[NUMBERS] = {};
   Scalar           a[BATCH], r[BATCH];
-  if (!Enter(g, s)) return;
+  if (!BeginKernel(g, s)) return;
   ForEach(
       g.n,
       [&](int u, unsigned i) {
@@ -209,7 +209,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL direction(CGArgs g, bool, const Sc
 {
   __shared__ State s;
   Scalar           x[BATCH], p[BATCH], z[BATCH], d[BATCH];
-  const bool       go = Enter(g, s), step = s.step;
+  const bool       go = BeginKernel(g, s), step = s.pending;
   const bool       first = s.i == 0;
   if (go || step) {
     ForEach(
@@ -233,7 +233,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL direction(CGArgs g, bool, const Sc
 // The step for the case that the caller has added the sums over the ranks
 struct DecideArgs {
   CGArgs g;
-  int    step;
+  int    decision;
 };
 
 __global__ void decide(DecideArgs d, bool, const Scalar *, const Scalar *, Scalar *)
@@ -243,26 +243,26 @@ __global__ void decide(DecideArgs d, bool, const Scalar *, const Scalar *, Scala
   State s = *d.g.state;
   if (s.reason != SPMV_KRYLOV_ITERATING) return;
   for (int k = 0; k < NUMBERS; k++) v[k] = d.g.ranks.sums[k];
-  Decide(d.g, s, d.step, v);
+  Decide(d.g, s, d.decision, v);
 }
 
 cudaError_t Launch(SpMVCudaKrylov k, Kernel &kernel, bool flag, const Scalar *z, cudaStream_t stream)
 {
-  return kernel.Launch(k->Grid(k->cg.n), BLOCK, k->cg, flag, {z, nullptr, nullptr}, stream);
+  return kernel.Launch(k->Grid(k->cg.args.n), BLOCK, k->cg.args, flag, {z, nullptr, nullptr}, stream);
 }
 
 // Completes the sums after a kernel
-cudaError_t Conclude(SpMVCudaKrylov k, int step, cudaStream_t stream)
+cudaError_t Conclude(SpMVCudaKrylov k, int decision, cudaStream_t stream)
 {
   if (!k->allreduce) return cudaSuccess;
-  const DecideArgs args = {k->cg, step};
+  const DecideArgs args = {k->cg.args, decision};
   SPMV_TRY(k->allreduce(k->ctx, k->sums, NUMBERS, stream));
-  return k->decide.Launch(1, 1, args, false, {}, stream);
+  return k->cg.decide.Launch(1, 1, args, false, {}, stream);
 }
 
 } // namespace
 
-cudaError_t _n_SpMVCudaKrylov::CreateCG()
+void CG::Choose()
 {
   product.Choose((const void *)::product);
   product_sums.Choose((const void *)::product_sums);
@@ -276,13 +276,12 @@ cudaError_t _n_SpMVCudaKrylov::CreateCG()
   direction[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED>);
   direction[SPMV_KRYLOV_PC_APPLIED].Choose((const void *)::direction<SPMV_KRYLOV_PC_APPLIED>);
   decide.Choose((const void *)::decide);
-  return cudaSuccess;
 }
 
 cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov k, const SpMVCudaCG *cg, cudaStream_t stream)
 {
   if (cg->n > SPMVCUDA_MAX_SIZE || cg->bs > SPMV_KRYLOV_BLOCK) return cudaErrorNotSupported;
-  CGArgs &g = k->cg;
+  CGArgs &g = k->cg.args;
   State   first{};
   g.n         = cg->n;
   g.bs        = cg->bs;
@@ -298,54 +297,53 @@ cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov k, const SpMVCudaCG *cg, cudaStream_t
   g.w         = (Scalar *)cg->w;
   first.until = cg->until;
   SPMV_TRY(k->Begin(g, first, stream));
-  SPMV_TRY(Launch(k, k->sums_of, true, cg->pc == SPMV_KRYLOV_PC_NONE ? g.r : g.z, stream));
+  SPMV_TRY(Launch(k, k->cg.sums_of, true, cg->pc == SPMV_KRYLOV_PC_NONE ? g.r : g.z, stream));
   return Conclude(k, BETA | START, stream);
-}
-
-cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, cudaStream_t stream)
-{
-  SPMV_TRY(Launch(k, k->product, false, nullptr, stream));
-  return Conclude(k, PRODUCT, stream);
 }
 
 // Whether Update adds the product's partial sums. It must have sums of its own, because only the thread that adds those
 // writes the state
-static bool UpdateAddsParts(SpMVCudaKrylov k, SpMVCudaStore store)
+static bool UpdateAddsPartials(SpMVCudaKrylov k)
 {
-  return (k->cg.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) &&
-         k->AddsParts(k->cg.n, store->DotWarps());
+  return (k->cg.args.pc != SPMV_KRYLOV_PC_APPLIED || k->cg.args.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED) &&
+         k->AddsPartials(k->cg.args.n, k->cg.args.partials.count);
 }
 
-cudaError_t SpMVCudaCGMult(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream, PetscBool *done)
+cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream)
 {
-  const Operands v = {k->cg.p, nullptr, k->cg.w};
-  SPMV_TRY(k->MultDot(A, v, {k->cg.hermitian, nullptr}, k->cg.n, stream, done));
-  if (!*done) return cudaSuccess;
-  k->cg.parts = {k->product_part, A->DotWarps()};
-  if (UpdateAddsParts(k, A)) return cudaSuccess;
-  SPMV_TRY(k->product_sums.Launch(k->Grid((int)(k->cg.parts.count / BATCH)), BLOCK, k->cg, false, {}, stream));
-  k->cg.parts = {};
+  CGArgs       &g   = k->cg.args;
+  Dot           dot = {g.hermitian, nullptr};
+  const Product p   = {SPMVCUDA_MULT, {g.p, nullptr, g.w}, SPMVCUDA_BEGIN_ALONE, nullptr, &dot};
+  g.partials        = {};
+  if (A) SPMV_TRY(k->Multiply(A, p, g.n, stream, &g.partials));
+  if (!g.partials.count)
+    SPMV_TRY(Launch(k, k->cg.product, false, nullptr, stream));
+  else if (UpdateAddsPartials(k))
+    return cudaSuccess;
+  else
+    SPMV_TRY(k->cg.product_sums.Launch(k->Grid((int)(g.partials.count / BATCH)), BLOCK, g, false, {}, stream));
+  g.partials = {};
   return Conclude(k, PRODUCT, stream);
 }
 
 cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov k, cudaStream_t stream)
 {
-  const bool applied = k->cg.pc == SPMV_KRYLOV_PC_APPLIED;
-  SPMV_TRY(Launch(k, k->update[k->cg.pc], false, nullptr, stream));
-  k->cg.parts = {};
-  if (applied && k->cg.norm != SPMV_KRYLOV_NORM_UNPRECONDITIONED) return cudaSuccess;
+  const bool applied = k->cg.args.pc == SPMV_KRYLOV_PC_APPLIED;
+  SPMV_TRY(Launch(k, k->cg.update[k->cg.args.pc], false, nullptr, stream));
+  k->cg.args.partials = {};
+  if (applied && k->cg.args.norm != SPMV_KRYLOV_NORM_UNPRECONDITIONED) return cudaSuccess;
   return Conclude(k, applied ? TEST : TEST | BETA, stream);
 }
 
 cudaError_t SpMVCudaCGSums(SpMVCudaKrylov k, cudaStream_t stream)
 {
-  SPMV_TRY(Launch(k, k->sums_of, false, k->cg.z, stream));
-  return Conclude(k, k->cg.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED ? BETA : TEST | BETA, stream);
+  SPMV_TRY(Launch(k, k->cg.sums_of, false, k->cg.args.z, stream));
+  return Conclude(k, k->cg.args.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED ? BETA : TEST | BETA, stream);
 }
 
 cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov k, cudaStream_t stream)
 {
-  return Launch(k, k->direction[k->cg.pc], false, nullptr, stream);
+  return Launch(k, k->cg.direction[k->cg.args.pc], false, nullptr, stream);
 }
 
 cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov k, PetscReal *objective, cudaStream_t stream)

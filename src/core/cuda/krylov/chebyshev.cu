@@ -63,12 +63,11 @@ cudaError_t spmv::LoadChebyshev()
   return Load((const void *)::step<SPMV_KRYLOV_PC_POINTS>);
 }
 
-cudaError_t _n_SpMVCudaKrylov::CreateChebyshev()
+void Chebyshev::Choose()
 {
-  chebyshev[SPMV_KRYLOV_PC_NONE].Choose((const void *)::step<SPMV_KRYLOV_PC_NONE>);
-  chebyshev[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::step<SPMV_KRYLOV_PC_POINTS>);
-  chebyshev[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::step<SPMV_KRYLOV_PC_BLOCKS>);
-  return cudaSuccess;
+  step[SPMV_KRYLOV_PC_NONE].Choose((const void *)::step<SPMV_KRYLOV_PC_NONE>);
+  step[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::step<SPMV_KRYLOV_PC_POINTS>);
+  step[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::step<SPMV_KRYLOV_PC_BLOCKS>);
 }
 
 cudaError_t SpMVCudaChebyshevStep(SpMVCudaKrylov k, const SpMVCudaChebyshev *s, cudaStream_t stream)
@@ -87,5 +86,5 @@ cudaError_t SpMVCudaChebyshevStep(SpMVCudaKrylov k, const SpMVCudaChebyshev *s, 
                          Value(s->of_residual)};
   const int      rows = s->pc == SPMV_KRYLOV_PC_BLOCKS ? BLOCK / s->bs * s->bs : BLOCK;
   if (!s->n) return cudaSuccess;
-  return k->chebyshev[s->pc].Launch(Blocks(s->n, rows), BLOCK, args, false, {}, stream);
+  return k->chebyshev.step[s->pc].Launch(Blocks(s->n, rows), BLOCK, args, false, {}, stream);
 }

@@ -8,8 +8,6 @@
 
 using namespace spmv;
 
-int SpMVCudaKrylovParts = Tuning::KRYLOV_PARTS;
-
 namespace {
 
 __global__ void __launch_bounds__(KRYLOV_BLOCK) Unit(int n, int bs, int j, Scalar *v)
@@ -41,7 +39,8 @@ cudaError_t spmv::LoadKrylov()
 cudaError_t _n_SpMVCudaKrylov::Create()
 {
   SPMV_TRY(LoadKrylov());
-  return CreateChebyshev();
+  chebyshev.Choose();
+  return cudaSuccess;
 }
 
 cudaError_t _n_SpMVCudaKrylov::CreateSums()
@@ -50,7 +49,7 @@ cudaError_t _n_SpMVCudaKrylov::CreateSums()
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &multiprocessors));
   blocks = (unsigned)multiprocessors * Tuning::KRYLOV_BLOCKS;
   SPMV_TRY(state.Alloc(1));
-  SPMV_TRY(part.Alloc((size_t)blocks * SUMS));
+  SPMV_TRY(partial.Alloc((size_t)blocks * SUMS));
   SPMV_TRY(sums.Alloc(SUMS));
   SPMV_TRY(count.Alloc(2));
   SPMV_TRY(count.Zero(nullptr));
@@ -59,53 +58,39 @@ cudaError_t _n_SpMVCudaKrylov::CreateSums()
   ranks.sums   = sums;
   SPMV_TRY(sums.Zero(nullptr));
   begin.Choose((const void *)Set);
-  SPMV_TRY(CreateCG());
-  SPMV_TRY(CreateBCGS());
+  cg.Choose();
+  bcgs.Choose();
   return cudaDeviceSynchronize(); // so that work in all streams sees the counters as 0
 }
 
 cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t stream)
 {
   g.state    = state;
-  g.part     = part;
+  g.partial  = partial;
   g.arrived  = count;
   g.progress = progress;
   g.ranks    = ranks;
-  g.parts    = {};
+  g.partials = {};
   first.norm = g.norm;
   SPMV_TRY(order.Enter(stream, true));
   Forget();
   return begin.Launch(1, 1, StateArgs{state, first}, false, {}, stream);
 }
 
-// Calls product(dot) of a store, if it has such a product for n rows
-template <class D, class F>
-static cudaError_t MultWith(_n_SpMVCudaKrylov *k, SpMVCudaStore store, D dot, int n, cudaStream_t stream,
-                            PetscBool *done, F product)
+cudaError_t _n_SpMVCudaKrylov::Multiply(SpMVCudaStore A, Product p, int n, cudaStream_t stream, Partials *partials)
 {
-  const unsigned warps = store->DotWarps();
-  const size_t   count = (size_t)warps * D::NUMBERS;
-  *done                = PETSC_FALSE;
-  if (!warps || store->m != store->n || store->m != n) return cudaSuccess;
-  SPMV_TRY(k->ReserveParts(count));
-  dot.part = k->product_part;
-  SPMV_TRY(store->order.Enter(stream));
-  SPMV_TRY(product(dot));
-  SPMV_TRY(store->Leave(stream));
-  *done = PETSC_TRUE;
-  return cudaSuccess;
-}
-
-cudaError_t _n_SpMVCudaKrylov::MultDot(SpMVCudaStore A, const Operands &v, Dot dot, int n, cudaStream_t stream,
-                                       PetscBool *done)
-{
-  return MultWith(this, A, dot, n, stream, done, [&](const Dot &d) { return A->MultDot(v, d, stream); });
-}
-
-cudaError_t _n_SpMVCudaKrylov::MultDots(SpMVCudaStore A, const Operands &v, Dots dots, int n, cudaStream_t stream,
-                                        PetscBool *done)
-{
-  return MultWith(this, A, dots, n, stream, done, [&](const Dots &d) { return A->MultDots(v, d, stream); });
+  const unsigned warps = A->m == A->n && A->m == n ? A->WarpsOf(p.dots ? DOTS : DOT) : 0;
+  if (warps) SPMV_TRY(ReservePartials((size_t)warps * (p.dots ? Dots::NUMBERS : Dot::NUMBERS)));
+  *partials = {product_partial, warps};
+  if (!warps)
+    p = {p.form, p.v};
+  else if (p.dots)
+    p.dots->partial = product_partial;
+  else
+    p.dot->partial = product_partial;
+  SPMV_TRY(A->order.Enter(stream));
+  SPMV_TRY(A->Multiply(p, stream));
+  return A->Leave(stream);
 }
 
 cudaError_t SpMVCudaKrylovCreate(PetscBool sums, SpMVCudaKrylov *k)

@@ -61,12 +61,12 @@ struct State {
   int            its;   // the iteration number that the caller sees
   int            norms; // number of reported norms
   int            reason;
-  int            step; // x += a p is still to be done
+  int            pending; // x += a p is still to be done
 };
 
 // The partial sums that the warps of a product's kernel have stored, `count` for each sum
-struct Parts {
-  const PetscReal *part;
+struct Partials {
+  const PetscReal *partial;
   unsigned         count;
 };
 
@@ -78,11 +78,11 @@ struct SolveArgs {
   SpMVKrylovNorm norm;
   const Scalar  *d;
   State         *state;
-  PetscReal     *part; // partial sums of the thread blocks
+  PetscReal     *partial; // partial sums of the thread blocks
   unsigned      *arrived;
   Progress      *progress;
   Ranks          ranks;
-  Parts          parts; // for EnterAfterProduct()
+  Partials       partials; // for BeginAfterProduct()
 };
 
 struct CGArgs : SolveArgs {
@@ -122,17 +122,17 @@ template <int BLOCK, int N> __device__ __forceinline__ void AddBlock(PetscReal (
 
 /*
   Adds v over `count` thread blocks; this one has number `mine`. The thread block that arrives last has the sums in its
-  first warp and returns true. part: space for N * count numbers. All threads call it.
+  first warp and returns true. partial: space for N * count numbers. All threads call it.
 */
 template <int BLOCK, int N>
-__device__ __forceinline__ bool AddBlocks(PetscReal (&v)[N], unsigned mine, unsigned count, PetscReal *part,
+__device__ __forceinline__ bool AddBlocks(PetscReal (&v)[N], unsigned mine, unsigned count, PetscReal *partial,
                                           unsigned *arrived)
 {
   __shared__ bool last;
   AddBlock<BLOCK>(v);
   if (threadIdx.x == 0) {
 #pragma unroll
-    for (int k = 0; k < N; k++) part[(size_t)k * count + mine] = v[k];
+    for (int k = 0; k < N; k++) partial[(size_t)k * count + mine] = v[k];
     last = ArriveLast(arrived, count);
   }
   __syncthreads();
@@ -142,7 +142,7 @@ __device__ __forceinline__ bool AddBlocks(PetscReal (&v)[N], unsigned mine, unsi
   for (int k = 0; k < N; k++) v[k] = 0;
   for (unsigned b = threadIdx.x; b < count; b += BLOCK) {
 #pragma unroll
-    for (int k = 0; k < N; k++) v[k] += Fresh(part + (size_t)k * count + b);
+    for (int k = 0; k < N; k++) v[k] += Fresh(partial + (size_t)k * count + b);
   }
   AddBlock<BLOCK>(v);
   return true;
@@ -208,7 +208,7 @@ template <int N> __device__ __forceinline__ bool AddAcross(const SolveArgs &g, P
 // Adds v over all threads of the grid and all ranks, always in the same order
 template <int N> __device__ __forceinline__ bool AddAll(const SolveArgs &g, PetscReal (&v)[N], unsigned before = 0)
 {
-  return AddBlocks<KRYLOV_BLOCK>(v, blockIdx.x, gridDim.x, g.part, g.arrived) && AddAcross(g, v, before);
+  return AddBlocks<KRYLOV_BLOCK>(v, blockIdx.x, gridDim.x, g.partial, g.arrived) && AddAcross(g, v, before);
 }
 
 __device__ __forceinline__ void Publish(unsigned long long *place, unsigned long long what)
@@ -249,7 +249,7 @@ __device__ __forceinline__ void End(State &s, int reason)
   The beginning of every kernel: waits for the previous kernel and copies the state to shared memory, so that the thread
   that takes the next step need not load it. Returns false if the solve has ended.
 */
-__device__ __forceinline__ bool Enter(const SolveArgs &g, State &s)
+__device__ __forceinline__ bool BeginKernel(const SolveArgs &g, State &s)
 {
   AwaitPrevious();
   if (g.early) LetNextBegin();
@@ -282,51 +282,75 @@ template <int COUNT = BATCH, class Load, class Use> __device__ __forceinline__ v
 
 // Adds thread `first`'s share of the partial sums to v; `threads` threads share them
 template <int N>
-__device__ __forceinline__ void AddParts(PetscReal (&v)[N], const Parts &parts, unsigned first, unsigned threads)
+__device__ __forceinline__ void AddPartials(PetscReal (&v)[N], const Partials &partials, unsigned first,
+                                            unsigned threads)
 {
-  for (unsigned w = first; w < parts.count; w += threads) {
+  for (unsigned w = first; w < partials.count; w += threads) {
 #pragma unroll
-    for (int k = 0; k < N; k++) v[k] += parts.part[(size_t)k * parts.count + w];
+    for (int k = 0; k < N; k++) v[k] += partials.partial[(size_t)k * partials.count + w];
   }
 }
 
 /*
-  Enter() for the kernel that follows a product. If the product has few partial sums, each thread block adds all of
+  BeginKernel() for the kernel that follows a product. If the product has few partial sums, each thread block adds all of
   them, so that no separate kernel is needed; with several ranks, one thread block sends the sums, and each adds those
   of all ranks. One thread of each thread block calls after(s, v), which takes the step that depends on the sums. What a
   thread block reads of the state and of the number of the last sum must not change before all thread blocks have
-  entered.
+  begun.
 */
 template <int N, class After>
-__device__ __forceinline__ bool EnterAfterProduct(const SolveArgs &g, State &s, After after)
+__device__ __forceinline__ bool BeginAfterProduct(const SolveArgs &g, State &s, After after)
 {
   PetscReal v[N] = {};
-  if (!Enter(g, s)) {
-    if (g.parts.count && blockIdx.x == 0 && threadIdx.x == 0) g.state->step = 0; // the previous kernel has updated x
+  if (!BeginKernel(g, s)) {
+    if (g.partials.count && blockIdx.x == 0 && threadIdx.x == 0)
+      g.state->pending = 0; // the previous kernel has updated x
     return false;
   }
-  if (!g.parts.count) return true;
-  AddParts(v, g.parts, threadIdx.x, KRYLOV_BLOCK);
+  if (!g.partials.count) return true;
+  AddPartials(v, g.partials, threadIdx.x, KRYLOV_BLOCK);
   AddBlock<KRYLOV_BLOCK>(v);
   if (g.ranks.size > 1) AddRanks(g.ranks, v, *g.ranks.number + 1, blockIdx.x == 0);
   if (threadIdx.x == 0) after(s, v);
   __syncthreads();
   if (s.reason == SPMV_KRYLOV_ITERATING) return true;
-  if (threadIdx.x == 0 && ArriveLast(g.arrived, gridDim.x)) { // all thread blocks have entered
+  if (threadIdx.x == 0 && ArriveLast(g.arrived, gridDim.x)) { // all thread blocks have begun
     *g.arrived = 0;
     if (g.ranks.size > 1) ++*g.ranks.number;
-    g.state->step   = 0;
-    g.state->reason = s.reason;
+    g.state->pending = 0;
+    g.state->reason  = s.reason;
     ReportStatus(s, g.progress);
   }
   return false;
 }
 
+// The methods: their arguments and kernels, which Choose(), in the file of the method, sets. Arrays of kernels are indexed
+// by SpMVKrylovPC
+struct CG {
+  CGArgs args = {};
+  Kernel product, product_sums, update[4], sums_of, direction[4], decide;
+
+  void Choose();
+};
+
+struct BCGS {
+  BCGSArgs args = {};
+  Kernel   start, first[3], first_sums, middle[3], second[3], second_sums, update[3], decide;
+
+  void Choose();
+};
+
+struct Chebyshev {
+  Kernel step[3];
+
+  void Choose();
+};
+
 } // namespace spmv
 
 struct _n_SpMVCudaKrylov {
   spmv::Array<spmv::State>  state;
-  spmv::Array<PetscReal>    part, sums, product_part;
+  spmv::Array<PetscReal>    partial, sums, product_partial;
   spmv::Array<unsigned>     count; // number of arrived thread blocks, number of sums
   spmv::Array<spmv::Scalar> array;
   spmv::Progress           *progress = nullptr;
@@ -342,12 +366,10 @@ struct _n_SpMVCudaKrylov {
   SpMVCudaKrylovAllReduce allreduce = nullptr;
   void                   *ctx       = nullptr;
 
-  spmv::CGArgs   cg   = {};
-  spmv::BCGSArgs bcgs = {};
-  spmv::Kernel   begin, product, product_sums, update[4], sums_of, direction[4], decide, chebyshev[3];
-  struct {
-    spmv::Kernel start, first[3], first_sums, middle[3], second[3], second_sums, update[3], decide;
-  } b;
+  spmv::Kernel    begin;
+  spmv::CG        cg;
+  spmv::BCGS      bcgs;
+  spmv::Chebyshev chebyshev;
 
   ~_n_SpMVCudaKrylov()
   {
@@ -361,24 +383,21 @@ struct _n_SpMVCudaKrylov {
     std::fill(progress->norm, progress->norm + SPMV_KRYLOV_NORMS, spmv::EMPTY);
     __atomic_store_n(&progress->status, 0ull, __ATOMIC_RELEASE);
   }
-  // these choose the kernels of the methods. They are in the methods' files, the only calls from krylov.cu into these
-  cudaError_t CreateCG();
-  cudaError_t CreateBCGS();
-  cudaError_t CreateChebyshev();
   // Completes the arguments of a method and sets the initial state of a solve
   cudaError_t Begin(spmv::SolveArgs &, spmv::State, cudaStream_t);
   // Memory for the partial sums of a product
-  cudaError_t ReserveParts(size_t count)
+  cudaError_t ReservePartials(size_t count)
   {
-    return product_part && product_part.Bytes() >= count * sizeof(PetscReal) ? cudaSuccess : product_part.Alloc(count);
+    return product_partial && product_partial.Bytes() >= count * sizeof(PetscReal) ? cudaSuccess
+                                                                                   : product_partial.Alloc(count);
   }
-  // A product with an epilogue, for a square matrix with n rows, which stores its sums in product_part
-  cudaError_t MultDot(SpMVCudaStore, const spmv::Operands &, spmv::Dot, int n, cudaStream_t, PetscBool *done);
-  cudaError_t MultDots(SpMVCudaStore, const spmv::Operands &, spmv::Dots, int n, cudaStream_t, PetscBool *done);
+  // A product, with an epilogue if the store has such a kernel for a square matrix with n rows: its sums are then in
+  // *partials, whose count is otherwise 0
+  cudaError_t Multiply(SpMVCudaStore, spmv::Product, int n, cudaStream_t, spmv::Partials *);
   // Whether the kernel that follows a product adds the product's sums
-  bool AddsParts(int n, unsigned warps) const
+  bool AddsPartials(int n, unsigned warps) const
   {
-    return !allreduce && (int64_t)warps * Grid(n) <= (int64_t)SpMVCudaKrylovParts;
+    return !allreduce && (int64_t)warps * Grid(n) <= (int64_t)spmv::limits.krylov_partials;
   }
   unsigned Grid(int n) const
   {

@@ -16,6 +16,7 @@
 #pragma once
 
 #include "core/cuda/halo/halo.h"
+#include "core/cuda/spmvcuda.h"
 
 typedef struct _n_SpMVCudaKrylov *SpMVCudaKrylov;
 
@@ -34,6 +35,8 @@ typedef enum {
   SPMV_KRYLOV_INDEFINITE_MAT, /* the matrix is indefinite */
   SPMV_KRYLOV_BREAKDOWN,      /* an inner product is 0 */
   SPMV_KRYLOV_SINGULAR,       /* t = 0: see SpMVCudaBCGSBegin() */
+  SPMV_KRYLOV_HAPPY,          /* GMRES: happy breakdown, but the test does not hold */
+  SPMV_KRYLOV_NULL,           /* GMRES: a column of zeros */
   SPMV_KRYLOV_REASONS
 } SpMVKrylovReason;
 
@@ -93,10 +96,6 @@ typedef struct {
 #define SPMV_KRYLOV_BLOCK 8    /* the most rows of a block of the preconditioner */
 #define SPMV_KRYLOV_NORMS 1024 /* the most norms between two calls that read them */
 
-/* The kernel that follows a product adds the product's sums up to this number of sums times thread blocks: see
-   Tuning::KRYLOV_PARTS. Tests change it */
-PETSC_INTERN int SpMVCudaKrylovParts;
-
 /* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the
    stream */
 typedef cudaError_t (*SpMVCudaKrylovAllReduce)(void *ctx, PetscReal *sums, int count, cudaStream_t);
@@ -121,17 +120,15 @@ PETSC_INTERN cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov, size_t count, Pe
 /*
   CG. The caller first sets x and r, and z unless the preconditioner is NONE. Then it calls
 
-    Begin, Direction;   then in each iteration:   w = A p, Product, Update, Direction
+    Begin, Direction;   then in each iteration:   Product, Update, Direction
 
-  With APPLIED, the caller computes z between Update and Sums, and Direction follows: w = A p, Product, Update, z = B r,
-  Sums, Direction. If the norm is that of r, Update has tested it, and the caller may find that it need not compute z:
+  With APPLIED, the caller computes z between Update and Sums, and Direction follows: Product, Update, z = B r, Sums, Direction. If the norm is that of r, Update has tested it, and the caller may find that it need not compute z:
   after Update, Direction completes x.
 */
 PETSC_INTERN cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov, const SpMVCudaCG *, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, cudaStream_t); /* p'w, and the length of the step */
-/* w = A p and Product in one kernel, if the store has such a kernel; otherwise nothing happens, and *done is
-   PETSC_FALSE */
-PETSC_INTERN cudaError_t SpMVCudaCGMult(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
+/* w = A p, unless A is NULL because the caller has computed it; p'w; and the length of the step. All in one kernel if
+   the store has such a kernel */
+PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, SpMVCudaStore A, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov, cudaStream_t);    /* r, z, norm, z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGSums(SpMVCudaKrylov, cudaStream_t);      /* norm and z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov, cudaStream_t); /* x and the next p */
@@ -141,21 +138,19 @@ PETSC_INTERN cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov, PetscReal *, cud
 /*
   BiCGStab. The caller first sets x and r, and with POINTS or BLOCKS on the right also p = B r. Then it calls
 
-    Begin;   then in each iteration:   v = A p, First, Half, t = A s, Second, Update
+    Begin;   then in each iteration:   First, Half, Second, Update
 
   where s is r, or hat with POINTS or BLOCKS on the right. With POINTS or BLOCKS on the left, First and Second apply B
   to v and t. If a solve ends as SINGULAR, t = 0: s and p belong to the last iteration, and x has not been updated in
   that iteration.
 */
 PETSC_INTERN cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov, const SpMVCudaBCGS *, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov, cudaStream_t);  /* B v, and (v, r0) */
-PETSC_INTERN cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov, cudaStream_t);   /* s */
-PETSC_INTERN cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov, cudaStream_t); /* B t, and all inner products with it */
+/* v = A p, unless A is NULL because the caller has computed it; B v; and (v, r0) */
+PETSC_INTERN cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov, SpMVCudaStore A, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov, cudaStream_t); /* s */
+/* t = A s, unless A is NULL; B t; and all inner products with it */
+PETSC_INTERN cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov, SpMVCudaStore A, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaBCGSUpdate(SpMVCudaKrylov, cudaStream_t); /* x, r, the norm, p */
-/* v = A p and First, or t = A s and Second, in one kernel, if the store has such a kernel; otherwise nothing happens,
-   and *done is PETSC_FALSE */
-PETSC_INTERN cudaError_t SpMVCudaBCGSMultFirst(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
-PETSC_INTERN cudaError_t SpMVCudaBCGSMultSecond(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t, PetscBool *done);
 /* After SINGULAR: x + alpha p is the solution if s = 0; waits for the stream */
 PETSC_INTERN cudaError_t SpMVCudaBCGSGetStep(SpMVCudaKrylov, PetscScalar *alpha, cudaStream_t);
 

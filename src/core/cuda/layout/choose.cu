@@ -3,8 +3,6 @@
 */
 #include "core/cuda/stores.cuh"
 
-int SpMVCudaDiagonalsLeast = spmv::Tuning::DIAGONALS_MIN, SpMVCudaGroupsMean = spmv::Tuning::GROUPS_MEAN;
-
 namespace spmv {
 
 cudaError_t ShareOut(const SpMVCudaCSR &csr, const Nodes &nodes, const Survey &survey, SliceRules *r)
@@ -13,13 +11,11 @@ cudaError_t ShareOut(const SpMVCudaCSR &csr, const Nodes &nodes, const Survey &s
   const bool    bulk = survey.bulk * 4 > (unsigned long long)entries;
   int           processors;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-  if (!r->per_thread) {
-    const bool many = nodes.bs == 1 && entries >= Tuning::MANY_FROM * units &&
-                      entries < (bulk ? Tuning::MANY_TO_BULK : Tuning::MANY_TO) * units;
-    r->per_thread = many ? Tuning::PER_THREAD_MANY : Tuning::PER_THREAD;
-    while (r->per_thread > Tuning::PER_THREAD_LEAST && entries / r->per_thread < processors * Tuning::THREADS)
-      r->per_thread /= 2;
-  }
+  const bool many = nodes.bs == 1 && entries >= Tuning::MANY_FROM * units &&
+                    entries < (bulk ? Tuning::MANY_TO_BULK : Tuning::MANY_TO) * units;
+  r->per_thread = many ? Tuning::PER_THREAD_MANY : Tuning::PER_THREAD;
+  while (r->per_thread > Tuning::PER_THREAD_LEAST && entries / r->per_thread < processors * Tuning::THREADS)
+    r->per_thread /= 2;
   r->chunk = bulk ? Tuning::CHUNK_BULK : Tuning::CHUNK;
   while (r->chunk > Tuning::CHUNK_LEAST && entries / r->chunk < processors * Tuning::CHUNKS) r->chunk /= 2;
   r->whole = PetscMax(r->chunk, (int)Tuning::LONG);
@@ -29,11 +25,11 @@ cudaError_t ShareOut(const SpMVCudaCSR &csr, const Nodes &nodes, const Survey &s
 cudaError_t ShareOutGroups(const SpMVCudaCSR &csr, const Survey &survey, SliceRules *r)
 {
   int processors;
+  SPMV_TRY(ShareOut(csr, 1, survey, r));
   r->per_thread = Tuning::GROUPS_VALUES;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
   while (r->per_thread > Tuning::PER_THREAD_LEAST && csr.nnz / r->per_thread < processors * Tuning::THREADS)
     r->per_thread /= 2;
-  SPMV_TRY(ShareOut(csr, 1, survey, r));
   r->chunk = PetscMax(r->chunk / RowGroups::MOST / WARP * WARP, (int)Tuning::GROUPS_CHUNK);
   r->whole = Tuning::GROUPS_LONG;
   while (r->whole > Tuning::GROUPS_LEAST && csr.nnz / r->whole < processors * Tuning::CHUNKS) r->whole /= 2;
@@ -74,7 +70,7 @@ struct Layouts {
     // With few rows, slices give each row several lanes. Even then, diagonals are faster if one round of loads is
     // enough
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-    if (survey.longest > Tuning::ONE_ROUND && units / WARP < SpMVCudaDiagonalsLeast * processors) return cudaSuccess;
+    if (survey.longest > Tuning::ONE_ROUND && units / WARP < limits.diagonals_least * processors) return cudaSuccess;
     // In slices, a column index takes two or four bytes per entry; the padding of diagonals may take as much
     return DiagonalsCreate(csr, nodes, c.single, PetscMin(entries * (value + 3) / value, most) + WARP, stream, store);
   }
@@ -83,7 +79,7 @@ struct Layouts {
   cudaError_t TakeGroups()
   {
     if (c.node || nodes.bs > 1) return cudaSuccess;
-    if (entries > (int64_t)SpMVCudaGroupsMean * (csr.m - survey.empty)) return cudaSuccess;
+    if (entries > (int64_t)limits.groups_mean * (csr.m - survey.empty)) return cudaSuccess;
     SPMV_TRY(FindGroups(csr, found, stream, &groups));
     if (!groups.count) return cudaSuccess;
     rules = c.rules(survey, 1, entries);

@@ -152,7 +152,7 @@ __global__ void count_slices(int places, int window, int windows, const int *len
     counts[5 * (int64_t)windows] = 0;
     return;
   }
-  int64_t n[3] = {0, 0, 0}, groups = 0, all = 0;
+  int64_t n[3] = {0, 0, 0}, units = 0, all = 0;
   int     long_units = 0, most = 0;
   bool    several = false;
   form(length, rows, w * window, min(places, (w + 1) * window), bs, r,
@@ -161,7 +161,7 @@ __global__ void count_slices(int places, int window, int windows, const int *len
          n[0] += rank == 0 ? add : 0;
          n[1] += rank == 1 ? add : 0;
          n[2] += rank == 2 ? add : 0;
-         groups += parts > 0;
+         units += parts > 0;
          all += parts;
          long_units += parts ? own : 0;
          several = several || lu > 0;
@@ -172,7 +172,7 @@ __global__ void count_slices(int places, int window, int windows, const int *len
   if (several) Raise(&found->many);
   if (long_units) atomicAdd(&found->long_units, long_units);
   for (int rank = 0; rank < 3; rank++) counts[place_of(rank, w, windows, r.together)] = n[rank];
-  counts[(int64_t)3 * windows + w] = groups;
+  counts[(int64_t)3 * windows + w] = units;
   counts[(int64_t)4 * windows + w] = all;
 }
 
@@ -318,8 +318,8 @@ cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, cons
 {
   const int  units = (int)(csr.m / bs);
   const bool sort  = row_groups || rules.by_column || rules.sigma != 1;
-  if (compact || sort) SPMV_TRY(order.Alloc(places, stream));
-  if (compact) {
+  if (some_rows || sort) SPMV_TRY(order.Alloc(places, stream));
+  if (some_rows) {
     Scratch<int64_t> flag(stream);
     SPMV_TRY(flag.Alloc((size_t)units + 1));
     SPMV_TRY(WithView(csr, nodes, [&](auto v) {
@@ -382,7 +382,7 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, SliceRules rules, const in
   int       processors;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
   // the rows of a window must be neighbors; they are if it consists of whole windows in which they were sorted
-  const bool whole = bs == 1 && !rows && !compact && rules.sigma && window % rules.sigma == 0;
+  const bool whole = bs == 1 && !rows && !some_rows && rules.sigma && window % rules.sigma == 0;
   rules.together   = whole && (rules.together > 1 || (rules.together && windows >= Tuning::TOGETHER * processors));
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
@@ -401,11 +401,11 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, SliceRules rules, const in
   long_units              = found.long_units;
   longest                 = found.longest;
   const int64_t all_parts = found.end[2] - found.end[1];
-  groups                  = (int)(found.end[1] - found.end[0]);
+  split                   = (int)(found.end[1] - found.end[0]);
   if (found.end[0] >= INT_MAX || all_parts >= INT_MAX) return cudaErrorNotSupported;
   args.slices = (int)found.end[0];
   SPMV_TRY(slice.Alloc(args.slices, stream));
-  if (groups) {
+  if (split) {
     SPMV_TRY(parts.Alloc(all_parts, stream));
     SPMV_TRY(arrived.Alloc(all_parts, stream));
     SPMV_TRY(arrived.Zero(stream));
@@ -414,7 +414,7 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, SliceRules rules, const in
   }
   SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs,
               rules, counts, slice, parts);
-  if (!rules.together || groups || !places) return cudaSuccess;
+  if (!rules.together || split || !places) return cudaSuccess;
   Scratch<int> most(stream);
   SPMV_TRY(most.Alloc(1));
   SPMV_TRY(most.Zero(stream));

@@ -85,8 +85,8 @@ struct Panel {
 */
 template <int ROWS, int BATCH, int K, int GROUP, int COLS = ROWS>
 __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS], const bool (&has)[BATCH],
-                                           const int (&place)[BATCH], const Scalar *x, const Panels &panels,
-                                           Scalar (&d)[K][ROWS])
+                                           const int (&place)[BATCH], Waited waited, const Scalar *x,
+                                           const Panels &panels, Scalar (&d)[K][ROWS])
 {
 #pragma unroll
   for (int q0 = 0; q0 < K; q0 += GROUP) {
@@ -97,7 +97,7 @@ __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS]
 #pragma unroll
       for (int g = 0; g < GROUP; g++) {
 #pragma unroll
-        for (int j = 0; j < COLS; j++) xs[g][b][j] = Num::ordered((const Scalar *)(at + panels.x[q0 + g]) + j);
+        for (int j = 0; j < COLS; j++) xs[g][b][j] = LoadX(waited, (const Scalar *)(at + panels.x[q0 + g]) + j);
       }
     }
     Issue();
@@ -174,7 +174,7 @@ cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, in
     const int      width = PanelWidth(bs, left), count = (int)PetscMin((int64_t)width, left);
     Panels         p = {columns, {}, (unsigned)PetscMax((int64_t)1, PetscMin(most, left / width)), width, count, false};
     for (int q = 0; q < width; q++) p.x[q] = PetscMin(q, count - 1) * columns.ldx * (int64_t)sizeof(Scalar);
-    SPMV_TRY(left == 1 ? store.Mult(form, now, stream) : launch(blocks * p.panels, now, p));
+    SPMV_TRY(left == 1 ? store.Multiply({form, now}, stream) : launch(blocks * p.panels, now, p));
     left -= (int64_t)p.panels * count;
   }
   return cudaSuccess;

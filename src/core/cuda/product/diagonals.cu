@@ -17,8 +17,6 @@
 #include "diagonalsproduct.cuh"
 #include "core/cuda/base/prepare.cuh"
 
-int SpMVCudaDiagonalsWarps = spmv::Tuning::DIAGONALS_WARPS;
-
 namespace spmv {
 namespace {
 
@@ -221,17 +219,13 @@ __global__ void report_marks(unsigned steps, const unsigned *equals, unsigned ge
 
 // ------------------------------------------------------------------------------------------------ store
 
-// [1][]: for MultFused(), [2][], [3][]: for MultDot() and MultDots(), loaded when they are needed; [][1]: looks at
-// marks
-constexpr int KERNELS = 4;
-
 struct Diagonals : _n_SpMVCudaStore {
   int  bs      = 1;
   bool uniform = true;
   // marked: products look at marks; unreported: the last fill has not reported yet whether they should
   bool            marked = true, unreported = true;
   Args            args = {};
-  Kernel          kernel[KERNELS][2];
+  Kernel          kernel[EACH][2]; // for each use before EACH; [][1]: looks at marks
   ColumnKernels   columns;
   int64_t         steps = 0, additional = 0; // stored steps; entries of additional steps
   Array<unsigned> first_value, more, equal, equals;
@@ -247,9 +241,9 @@ struct Diagonals : _n_SpMVCudaStore {
   // all rounds take the least time, where beginning a warp takes half as long as a slice
   cudaError_t ChooseSlicesOfWarp(int steps_of_kernel)
   {
-    int processors, most = Loops(steps_of_kernel, true, false) ? Tuning::DIAGONALS_SLICES : 1, least = INT_MAX;
+    int processors, most = Loops(steps_of_kernel, true, MULT) ? Tuning::DIAGONALS_SLICES : 1, least = INT_MAX;
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-    const int resident  = SpMVCudaDiagonalsWarps * processors;
+    const int resident  = limits.diagonals_warps * processors;
     args.slices_of_warp = most;
     for (int count = most; resident && count > 0; count--) {
       const int rounds = (args.slices - 1) / (resident * count) + 1, time = rounds * (2 * count + 1);
@@ -269,13 +263,12 @@ struct Diagonals : _n_SpMVCudaStore {
                                           : ANY_LENGTH};
     SPMV_TRY(ChooseSlicesOfWarp(v.steps));
     for (int marks = 0; marks < 2; marks++) {
-      kernel[0][marks].Choose(single ? DiagonalsSingle(v, false, marks) : ProductOf<Scalar, false>(v, marks));
-      kernel[1][marks].Choose(single ? DiagonalsSingle(v, true, marks) : DiagonalsParallel(v, marks));
-      if (!single) {
-        kernel[2][marks].Choose(DiagonalsDot(v, marks));
-        kernel[3][marks].Choose(DiagonalsDots(v));
-      }
-      SPMV_TRY(kernel[0][marks].Load());
+      for (Use use : {MULT, FUSED, DOT, DOTS})
+        kernel[use][marks].Choose(HasSums(use)   ? DiagonalsWithSums(use, v, marks)
+                                  : single       ? DiagonalsSingle(use, v, marks)
+                                  : use == FUSED ? DiagonalsFused(v, marks)
+                                                 : ProductOf<Scalar, MULT>(v, marks));
+      SPMV_TRY(kernel[MULT][marks].Load()); // the others when they are needed
     }
     return cudaSuccess;
   }
@@ -309,11 +302,18 @@ struct Diagonals : _n_SpMVCudaStore {
     return cudaSuccess;
   }
 
-  cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
+  bool For(Use use, const Product &p, KernelCall *call) override
   {
-    Args use        = Settled(args);
-    use.last_blocks = LastBlocks(value.Bytes());
-    return Launch(use, form, v, stream);
+    if (use == EACH || (single && HasSums(use))) return false;
+    LookForReport();
+    call->kernel = &kernel[use][marked];
+    call->grid   = Grid(marked || HasSums(use));
+    call->block  = Block();
+    Args &own    = Arguments(*this, args, use, p, call);
+    if (use == MULT) own.last_blocks = LastBlocks(value.Bytes());
+    // Boundary rows are often the first and the last ones: they are moved to the middle, when the halo has arrived
+    if (own.offdiag.halo) own.block_shift = call->grid / 2;
+    return true;
   }
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
@@ -325,39 +325,6 @@ struct Diagonals : _n_SpMVCudaStore {
           .Launch(grid, ColumnsBlock(bs), WithPanels<Args>{args, p}, form, now, stream);
     });
   }
-  cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early,
-                        cudaStream_t stream) override
-  {
-    return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
-  }
-  Args With(const Scalar *halo) const
-  {
-    Args use = args;
-    if (halo) use.offdiag = fused->With(halo);
-    return use;
-  }
-  bool CanFuseOffdiagonal() const override
-  {
-    return true;
-  }
-  unsigned DotWarps() const override
-  {
-    return single ? 0 : Grid(true) * (Block() / WARP);
-  }
-  cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
-  {
-    return LaunchDot(2, v, dot, stream);
-  }
-  cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
-  {
-    return LaunchDot(3, v, dots, stream);
-  }
-  template <class D> cudaError_t LaunchDot(int which, const Operands &v, const D &dot, cudaStream_t stream)
-  {
-    LookForReport();
-    return kernel[which][marked].Launch(Grid(true), Block(), WithDot<Args, D>{Settled(args), dot}, SPMVCUDA_MULT, v,
-                                        stream);
-  }
   void LookForReport()
   {
     // products look at marks until the fill reports that there are too few; the result is bitwise the same
@@ -366,14 +333,6 @@ struct Diagonals : _n_SpMVCudaStore {
       unreported          = last >> 1 != generation;
       marked              = unreported || (last & 1);
     }
-  }
-  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream, bool parallel = false,
-                     Begin begin = Begin::EARLY)
-  {
-    LookForReport();
-    if (!args.slices) return cudaSuccess;
-    return kernel[parallel][marked].Launch(Grid(marked), Block(), Shifted(use, Grid(marked)), form, v, stream, 0,
-                                           begin);
   }
   // Threads per thread block. A thread block ends with the last of its warps: if many slices have additional steps,
   // half as many warps wait for those
@@ -387,14 +346,6 @@ struct Diagonals : _n_SpMVCudaStore {
   {
     return Blocks(args.slices, Block() / WARP * (several ? args.slices_of_warp : 1));
   }
-  // Boundary rows are often the first and the last ones. With a halo, they are moved to the middle of the product, when
-  // the halo has arrived
-  static Args Shifted(Args use, unsigned grid)
-  {
-    if (use.offdiag.halo) use.block_shift = grid / 2;
-    return use;
-  }
-
   void Stats(SpMVStats *s) const override
   {
     s->stored   = steps * WARP * bs * bs + additional;

@@ -36,7 +36,7 @@ struct DiagonalArgs {
   FrequentPattern frequent;
   bool            settled;     // wait for the previous kernel only before x is read: see Kernel
   unsigned        last_blocks; // see AwaitInTurn()
-  // for MultFused(): thread block b works on the slices of block b + block_shift, modulo the grid; otherwise 0
+  // FUSED, with a halo: thread block b works on the slices of block b + block_shift, modulo the grid; otherwise 0
   unsigned    block_shift;
   Offdiagonal offdiag;
 };
@@ -89,10 +89,9 @@ struct FillArgs {
   kernel loads all kernels of its file, and that takes about 25 us for each of them: the 253 kernels of this layout took
   6 to 8 ms on an H200.
 */
-const void *DiagonalsParallel(const DiagonalsVariant &, bool marked);              // for MultFused()
-const void *DiagonalsSingle(const DiagonalsVariant &, bool parallel, bool marked); // values stored as Single
-const void *DiagonalsDot(const DiagonalsVariant &, bool marked);                   // for MultDot()
-const void *DiagonalsDots(const DiagonalsVariant &);                               // for MultDots()
+const void *DiagonalsFused(const DiagonalsVariant &, bool marked);
+const void *DiagonalsSingle(Use, const DiagonalsVariant &, bool marked);   // MULT or FUSED, values stored as Single
+const void *DiagonalsWithSums(Use, const DiagonalsVariant &, bool marked); // DOT or DOTS
 cudaError_t FillDiagonalsSingle(const SpMVCudaCSR &, const Nodes &, const FillArgs &, cudaStream_t);
 
 } // namespace spmv

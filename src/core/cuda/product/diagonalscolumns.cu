@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
   const Panels       &panels = arguments.panels;
   const Panel         own(panels);
   const int           s = (int)((own.block * ColumnsBlock(BS) + threadIdx.x) / WARP), lane = threadIdx.x % WARP,
-            unit = s * WARP + lane;
-  AwaitPrevious();
+            unit      = s * WARP + lane;
+  const Waited waited = AwaitPrevious();
   if (unit >= args.units) return;
   const int2    pattern = LoadOrdered(args.pattern_of_slice + s);
   const int64_t first   = args.first_value ? (int64_t)args.first_value[s] : (int64_t)s * args.steps;
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
         if (form == SPMVCUDA_CONJUGATE) a[b][i] = Num::conj(a[b][i]);
       }
     }
-    AddColumns<BS, BATCH, K, GROUP>(a, has, distance, x, panels, d);
+    AddColumns<BS, BATCH, K, GROUP>(a, has, distance, waited, x, panels, d);
     if (BS > 1 && alike) alike += BATCH;
   }
   // the additional steps, which few slices have. Everything is loaded again, so that no register holds it during the
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
       Scalar     a[1][BS * BS];
       a[0][0] = has[0] ? Conjugated(form, Convert<Scalar>(Traits<V>::stream(value + done + LanesBefore(now, lane))))
                        : Num::zero();
-      AddColumns<BS, 1, K, GROUP>(a, has, distance, x, panels, d);
+      AddColumns<BS, 1, K, GROUP>(a, has, distance, waited, x, panels, d);
       done += __popc(Lanes(now));
     }
   }

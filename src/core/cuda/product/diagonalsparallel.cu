@@ -5,9 +5,9 @@
 
 namespace spmv {
 
-const void *DiagonalsParallel(const DiagonalsVariant &variant, bool marked)
+const void *DiagonalsFused(const DiagonalsVariant &variant, bool marked)
 {
-  return ProductOf<Scalar, true>(variant, marked);
+  return ProductOf<Scalar, FUSED>(variant, marked);
 }
 
 } // namespace spmv

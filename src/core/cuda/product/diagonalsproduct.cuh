@@ -27,7 +27,7 @@ template <int COUNT> __device__ __forceinline__ bool HaveAllLanes(const int2 (&s
 // else again, so that no register holds it during the other steps
 template <class V>
 __device__ __forceinline__ Scalar add_more(const Args &args, int unit, unsigned begin, unsigned end, SpMVCudaForm form,
-                                           const Scalar *x, Scalar d)
+                                           Waited waited, const Scalar *x, Scalar d)
 {
   constexpr int BATCH = 4;
   const int     s = unit / WARP, lane = unit % WARP;
@@ -46,7 +46,7 @@ __device__ __forceinline__ Scalar add_more(const Args &args, int unit, unsigned 
     for (int b = 0; b < BATCH; b++) {
       const bool own = Lanes(now[b]) >> lane & 1;
       v[b]           = own ? Traits<V>::stream(value + done + LanesBefore(now[b], lane)) : Traits<V>::zero();
-      xs[b]          = own ? Num::ordered(x + unit + Offset(now[b])) : Num::zero();
+      xs[b]          = own ? LoadX(waited, x + unit + Offset(now[b])) : Num::zero();
       done += __popc(Lanes(now[b]));
     }
 #pragma unroll
@@ -59,19 +59,19 @@ __device__ __forceinline__ Scalar add_more(const Args &args, int unit, unsigned 
 
 // Whether the warps of a kernel multiply several slices one after the other. With 9 steps, 64 registers would not
 // suffice
-__host__ __device__ constexpr bool Loops(int steps, bool equal, bool dot)
+__host__ __device__ constexpr bool Loops(int steps, bool equal, Use use)
 {
-  return (steps == 3 || steps == 5 || steps == 7) && (equal || dot);
+  return (steps == 3 || steps == 5 || steps == 7) && (equal || HasSums(use));
 }
 
 // The threads that must fit on a multiprocessor, which limits the registers of a thread: 48, 56, 64 or 128. Complex
 // numbers would not fit in 64
-constexpr int Resident(int bs, int steps, Lengths lengths, bool equal, bool fused, bool dot)
+constexpr int Resident(int bs, int steps, Lengths lengths, bool equal, Use use)
 {
   if (sizeof(Scalar) > 8 || bs > 1) return 512;
-  if (dot) return 1024;
-  if (steps == 7 && lengths == SOME_LONGER) return equal && fused ? 1152 : 1280;
-  return Loops(steps, equal, dot) ? 1280 : 1024;
+  if (HasSums(use)) return 1024;
+  if (steps == 7 && lengths == SOME_LONGER) return equal && use == FUSED ? 1152 : 1280;
+  return Loops(steps, equal, use) ? 1280 : 1024;
 }
 
 // Whether the kernel may wait for the previous one only before x is read. Node blocks would need more registers
@@ -147,12 +147,12 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     // of 135.7
     if (pattern.x < 0) return false;
     Issue();
-    if (LATE<BS> && k0 == 0 && args.settled) AwaitInTurn(args.last_blocks);
+    const Waited waited = AwaitInTurn(LATE<BS> && k0 == 0 && args.settled, args.last_blocks);
     // With double complex and 27 steps, the path without predicates took 1.10 times as long
     constexpr bool UNMASKED = BS == 1 && (STEPS || sizeof(Scalar) <= 8);
     const auto     unmasked = [&](auto offset) {
 #pragma unroll
-      for (int b = 0; b < COUNT; b++) xs[b][0] = in(b) ? Num::ordered(own_x + offset(b)) : Num::zero();
+      for (int b = 0; b < COUNT; b++) xs[b][0] = in(b) ? LoadX(waited, own_x + offset(b)) : Num::zero();
       Issue();
 #pragma unroll
       for (int b = 0; b < COUNT; b++) {
@@ -171,7 +171,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
       const Scalar *at = BS == 1 ? own_x + now[b].x : x + (int64_t)(unit + now[b].x) * BS;
       own[b]           = (unsigned)now[b].y & bit;
 #pragma unroll
-      for (int j = 0; j < BS; j++) xs[b][j] = !own[b] ? Num::zero() : Num::ordered(at + j);
+      for (int j = 0; j < BS; j++) xs[b][j] = !own[b] ? Num::zero() : LoadX(waited, at + j);
     }
     Issue();
 #pragma unroll
@@ -223,22 +223,22 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
 
 /*
   Multiplies slice s. STEPS > 0: all slices have this many steps, or some have additional ones (SOME_LONGER), which
-  follow. Only with ANY_LENGTH do loads wait for first_value. FUSED: for the parallel product, MultFused(). V: the type
-  of the stored values. sums: the inner products of E, to which it adds those of the unit
+  follow. Only with ANY_LENGTH do loads wait for first_value. V: the type of the stored values. sums: the inner products
+  of the epilogue, to which it adds those of the unit
 */
-template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
-__device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &arguments, int s, int2 pattern,
+template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, Use USE>
+__device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &arguments, int s, int2 pattern,
                                               SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y,
-                                              PetscReal (&sums)[E::Type::NUMBERS])
+                                              PetscReal (&sums)[EpilogueOf<USE>::NUMBERS])
 {
-  constexpr bool DOTS = std::is_same_v<typename E::Type, Dots>, UNIFORM = LENGTHS != ANY_LENGTH;
+  constexpr bool UNIFORM = LENGTHS != ANY_LENGTH, LOOPS = Loops(STEPS, EQUAL, USE);
 
   const Args &args = ArgsOf(arguments);
   const int   unit = s * WARP + (int)(threadIdx.x % WARP);
-  if constexpr (DOTS) {
+  if constexpr (USE == DOTS) {
     if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
   }
-  const int                         slot  = FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
+  const int                         slot  = USE == FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
   const int                         total = STEPS ? STEPS : args.steps;
   const int64_t                     first = UNIFORM ? (int64_t)s * total : args.first_value[s];
   const int                         steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
@@ -250,16 +250,14 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
     more[1] = LoadOrdered(args.more + s + 1);
   }
   product.AddAll(steps);
-  if (!FUSED && LATE<BS> && !STEPS) AwaitPrevious(); // if the slice has no steps
+  const Waited waited = LATE<BS> && !STEPS ? AwaitLate<USE>() : Waited::Before(); // if the slice has no steps
   if constexpr (LENGTHS == SOME_LONGER) {
-    if (pattern.y & MORE) d[0] = add_more<V>(args, unit, more[0], more[1], form, x, d[0]);
+    if (pattern.y & MORE) d[0] = add_more<V>(args, unit, more[0], more[1], form, waited, x, d[0]);
   }
   // A lane past the end has no entry in any step. Without loops or inner products, it is not here
-  const bool writes = (!E::DOT && !Loops(STEPS, EQUAL, E::DOT)) || unit < args.units;
-  if (FUSED && writes) {
-    args.offdiag.Add<BS>(slot, unit, d);
-  }
-  if constexpr (DOTS) {
+  const bool writes = (!HasSums(USE) && !LOOPS) || unit < args.units;
+  if (USE == FUSED && writes) args.offdiag.Add<BS>(slot, unit, d);
+  if constexpr (USE == DOTS) {
 #pragma unroll
     for (int i = 0; i < BS; i++) {
       if (writes) d[i] = DotOf(arguments)->Add((int64_t)unit * BS + i, d[i], sums);
@@ -269,36 +267,35 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, E> &argume
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if constexpr (E::DOT && !DOTS)
-      AddTo(sums, Term(DotOf(arguments)->hermitian, Num::ordered(x + (int64_t)unit * BS + i), d[i]));
+    if constexpr (USE == DOT)
+      AddTo(sums, Term(DotOf(arguments)->hermitian, LoadX(waited, x + (int64_t)unit * BS + i), d[i]));
   }
 }
 
 /*
   A warp multiplies one slice, or with Loops() several, one after the other. There is a kernel for each use, because
   warps with few steps run for so short a time that a few more instructions, or loads in a different order, make a
-  difference. E: with DotEpilogue, and with DotsEpilogue for a square matrix, the kernel also computes inner products,
-  for MultDot() and MultDots(); all threads then take part until the end.
+  difference. DOT, DOTS (for a square matrix): all threads take part until the end.
 */
-template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, bool FUSED, class E>
-__global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUSED, E::DOT) / BLOCK)
-    diagonals(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, Use USE>
+__global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, USE) / BLOCK)
+    diagonals(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Args &args  = ArgsOf(arguments);
   unsigned    block = blockIdx.x;
-  if (FUSED) {
+  if (USE == FUSED) {
     block += args.block_shift;
     if (block >= gridDim.x) block -= gridDim.x;
     LetNextBegin();
   }
-  const int warp                   = (int)((block * blockDim.x + threadIdx.x) / WARP);
-  PetscReal sums[E::Type::NUMBERS] = {};
-  if (FUSED ? blockIdx.x == 0 && threadIdx.x < WARP : !LATE<BS> || !args.settled)
+  const int warp                           = (int)((block * blockDim.x + threadIdx.x) / WARP);
+  PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
+  if (USE == FUSED ? blockIdx.x == 0 && threadIdx.x < WARP : !LATE<BS> || !args.settled)
     AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   const auto multiply = [&](int s, int2 pattern) {
-    MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, FUSED, E>(arguments, s, pattern, form, x, z, y, sums);
+    MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, USE>(arguments, s, pattern, form, x, z, y, sums);
   };
-  if constexpr (Loops(STEPS, EQUAL, E::DOT)) {
+  if constexpr (Loops(STEPS, EQUAL, USE)) {
     const int begin = warp * args.slices_of_warp, end = min(begin + args.slices_of_warp, args.slices);
     int2      next = begin < end ? LoadOrdered(args.pattern_of_slice + begin) : make_int2(0, 0);
 #pragma unroll 1
@@ -307,11 +304,13 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, FUS
       next               = LoadOrdered(args.pattern_of_slice + min(s + 1, end - 1));
       multiply(s, pattern);
     }
-  } else if (E::DOT ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
+  } else if (HasSums(USE) ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
     multiply(warp, LoadOrdered(args.pattern_of_slice + warp));
   }
-  if (E::DOT) AwaitPrevious();
-  if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
+  if constexpr (HasSums(USE)) {
+    AwaitPrevious();
+    DotOf(arguments)->Store(sums);
+  }
 }
 
 // ------------------------------------------------------------------------------------------------ variants
@@ -349,13 +348,14 @@ template <class F> const void *WithVariant(const DiagonalsVariant &v, F f)
   }
 }
 
-// The kernel without inner products
-template <class V, bool FUSED> const void *ProductOf(const DiagonalsVariant &variant, bool marked)
+template <class V, Use USE> const void *ProductOf(const DiagonalsVariant &variant, bool marked)
 {
   return WithVariant(variant, [=](auto t) {
     using T = decltype(t);
-    return marked ? (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, true, FUSED, NoEpilogue>
-                  : (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, false, FUSED, NoEpilogue>;
+    // for products with sums, fewer kernels make a smaller library
+    constexpr bool ALWAYS = USE == DOTS || (USE == DOT && T::BS > 1);
+    return marked ? (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, true, USE>
+                  : (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, ALWAYS, USE>;
   });
 }
 

@@ -6,9 +6,9 @@
 
 namespace spmv {
 
-const void *DiagonalsSingle(const DiagonalsVariant &variant, bool parallel, bool marked)
+const void *DiagonalsSingle(Use use, const DiagonalsVariant &variant, bool marked)
 {
-  return parallel ? ProductOf<Single, true>(variant, marked) : ProductOf<Single, false>(variant, marked);
+  return use == FUSED ? ProductOf<Single, FUSED>(variant, marked) : ProductOf<Single, MULT>(variant, marked);
 }
 
 cudaError_t FillDiagonalsSingle(const SpMVCudaCSR &csr, const Nodes &nodes, const FillArgs &f, cudaStream_t stream)

@@ -214,9 +214,9 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
   __shared__ Staged<V> staged[WARPS];
   const SliceArgs     &args = arguments.slices;
   const int s = (int)((blockIdx.x * (int64_t)BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP, mine = lane / K,
-            q    = lane % K;
-  Staged<V> &own = staged[threadIdx.x / WARP];
-  AwaitPrevious();
+            q         = lane % K;
+  Staged<V>   &own    = staged[threadIdx.x / WARP];
+  const Waited waited = AwaitPrevious();
   if (s >= args.slices) return;
   const Slice self = ReadSlice(args, s);
   const int   U = 1 << LogU(self.shape), steps = self.steps * U;
@@ -246,7 +246,7 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
           for (int j = 0; j < K; j++) {
             const int col = k + b * U < here ? own.col[(k + b * U) * WARP + j * GROUPS + mine] : -1;
             has[b][j]     = col >= 0;
-            xs[b][j]      = Num::ordered(x + (int64_t)max(col, 0) * K);
+            xs[b][j]      = LoadX(waited, x + (int64_t)max(col, 0) * K);
           }
         }
         Issue();
@@ -362,7 +362,7 @@ cudaError_t EntriesByRows::Mult(_n_SpMVCudaStore &store, const SliceArgs &args, 
     const bool     alone = left < Least(store);
     const int      width = left > 4 ? 8 : left > 2 ? 4 : 2, count = alone ? 1 : (int)PetscMin((int64_t)width, left);
     const Operands now = v.From(first, c);
-    SPMV_TRY(alone ? store.Mult(form, now, stream) : MultPanel(store, args, form, now, c, width, count, stream));
+    SPMV_TRY(alone ? store.Multiply({form, now}, stream) : MultPanel(store, args, form, now, c, width, count, stream));
     left -= count;
   }
   return cudaSuccess;

@@ -1,104 +1,11 @@
 /*
-  Inner products as the epilogue of a product y = A x, for the Krylov methods, and the arithmetic that epilogues and
-  methods need.
+  Inner products as the epilogue of a product y = A x, for the Krylov methods.
 */
 #pragma once
 
-#include "core/cuda/halo/links.cuh"
+#include "core/cuda/stores.cuh"
 
 namespace spmv {
-
-__device__ __forceinline__ bool IsBad(PetscReal a) // Inf or NaN
-{
-  return !(a - a == PetscReal(0));
-}
-__device__ __forceinline__ PetscReal RealPart(PetscReal a)
-{
-  return a;
-}
-template <class R> __device__ __forceinline__ R RealPart(Complex<R> a)
-{
-  return a.re;
-}
-__device__ __forceinline__ PetscReal ImagPart(PetscReal)
-{
-  return 0;
-}
-template <class R> __device__ __forceinline__ R ImagPart(Complex<R> a)
-{
-  return a.im;
-}
-__device__ __forceinline__ bool IsBad(const Complex<PetscReal> &a)
-{
-  return IsBad(a.re) || IsBad(a.im);
-}
-__device__ __forceinline__ PetscReal Magnitude(PetscReal a)
-{
-  return fabs(a);
-}
-template <class R> __device__ __forceinline__ R Magnitude(Complex<R> a)
-{
-  return hypot(a.re, a.im);
-}
-__device__ __forceinline__ bool IsZero(Scalar a)
-{
-  return RealPart(a) == 0 && ImagPart(a) == 0;
-}
-__device__ __forceinline__ PetscReal Multiplied(PetscReal a, PetscReal b)
-{
-  return a * b;
-}
-template <class R> __device__ __forceinline__ Complex<R> Multiplied(Complex<R> a, Complex<R> b)
-{
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-__device__ __forceinline__ PetscReal Negated(PetscReal a)
-{
-  return -a;
-}
-template <class R> __device__ __forceinline__ Complex<R> Negated(Complex<R> a)
-{
-  return {-a.re, -a.im};
-}
-__device__ __forceinline__ PetscReal Divided(PetscReal a, PetscReal b)
-{
-  return a / b;
-}
-// Smith's method, which has no intermediate overflow
-template <class R> __device__ Complex<R> Divided(Complex<R> a, Complex<R> b)
-{
-  if (fabs(b.re) >= fabs(b.im)) {
-    const R q = b.im / b.re, d = b.re + b.im * q;
-    return {(a.re + a.im * q) / d, (a.im - a.re * q) / d};
-  }
-  const R q = b.re / b.im, d = b.re * q + b.im;
-  return {(a.re * q + a.im) / d, (a.im * q - a.re) / d};
-}
-
-// Reads a scalar from the sums of a kernel
-__device__ __forceinline__ Scalar ScalarOf(const PetscReal *v)
-{
-  Scalar a;
-#pragma unroll
-  for (int k = 0; k < REALS; k++) ((PetscReal *)&a)[k] = v[k];
-  return a;
-}
-__device__ __forceinline__ void AddTo(PetscReal *v, Scalar a)
-{
-#pragma unroll
-  for (int k = 0; k < REALS; k++) v[k] += ((const PetscReal *)&a)[k];
-}
-// A term of an inner product: conj(y) x or y x
-__device__ __forceinline__ Scalar Term(bool hermitian, Scalar x, Scalar y)
-{
-  return Multiplied(x, hermitian ? Num::conj(y) : y);
-}
-__device__ __forceinline__ PetscReal Square(Scalar a)
-{
-  return RealPart(a) * RealPart(a) + ImagPart(a) * ImagPart(a);
-}
-
-// ------------------------------------------------------------------------------------------------ the epilogue
 
 // The arguments for a product's kernel that also stores the sums of x'y of its warps. It is for CG; more general code
 // would cost CG time
@@ -106,11 +13,11 @@ struct Dot {
   static constexpr int NUMBERS = REALS;
 
   bool       hermitian; // complex numbers: conjugate; if false, nothing is conjugated
-  PetscReal *part;
+  PetscReal *partial;
 
   // Stores the sums of the warp; v are this lane's. Nothing waits: if they were added here, every thread block would
   // have to wait until its writes are visible
-  __device__ __forceinline__ void Leave(PetscReal (&v)[NUMBERS]) const
+  __device__ __forceinline__ void Store(PetscReal (&v)[NUMBERS]) const
   {
     const size_t warps = (size_t)gridDim.x * (blockDim.x / WARP),
                  warp  = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
@@ -118,7 +25,7 @@ struct Dot {
     for (int k = 0; k < REALS; k++) {
 #pragma unroll
       for (int by = WARP / 2; by; by >>= 1) v[k] += __shfl_xor_sync(ALL, v[k], by);
-      if (threadIdx.x % WARP == 0) part[k * warps + warp] = v[k];
+      if (threadIdx.x % WARP == 0) partial[k * warps + warp] = v[k];
     }
   }
 };
@@ -132,7 +39,7 @@ struct Dots {
   static constexpr int ONE = REALS, NUMBERS = 3 * REALS + 1;
 
   bool          other; // first is not x
-  PetscReal    *part;
+  PetscReal    *partial;
   const Scalar *first, *second, *d;
 
   // Prefetches the data that only the epilogue reads to the L2 cache, at the beginning of a warp
@@ -156,7 +63,7 @@ struct Dots {
     }
     return y;
   }
-  __device__ __forceinline__ void Leave(PetscReal (&v)[NUMBERS]) const
+  __device__ __forceinline__ void Store(PetscReal (&v)[NUMBERS]) const
   {
     constexpr int COUNT = REALS == 1 ? 4 : 8; // a power of two
     const size_t  warps = (size_t)gridDim.x * (blockDim.x / WARP),
@@ -167,7 +74,7 @@ struct Dots {
       for (int k = 0; k < ONE; k++) {
 #pragma unroll
         for (int by = WARP / 2; by; by >>= 1) v[k] += __shfl_xor_sync(ALL, v[k], by);
-        if (lane == 0) part[k * warps + warp] = v[k];
+        if (lane == 0) partial[k * warps + warp] = v[k];
       }
       return;
     }
@@ -185,28 +92,32 @@ struct Dots {
     }
 #pragma unroll
     for (int by = WARP / COUNT / 2; by; by >>= 1) u[0] += __shfl_xor_sync(ALL, u[0], by);
-    if (lane % (WARP / COUNT) == 0 && mine < NUMBERS) part[mine * warps + warp] = u[0];
+    if (lane % (WARP / COUNT) == 0 && mine < NUMBERS) partial[mine * warps + warp] = u[0];
   }
 };
 
-// What a product's kernel computes in addition to the product: nothing, Dot or Dots
-struct NoEpilogue {
-  static constexpr bool DOT = false;
-  using Type                = Dot;
-};
-struct DotEpilogue {
-  static constexpr bool DOT = true;
-  using Type                = Dot;
-};
-struct DotsEpilogue {
-  static constexpr bool DOT = true;
-  using Type                = Dots;
-};
+// The epilogue of a kernel for this use; without one, the type only gives the number of sums a size
+template <Use USE> using EpilogueOf = std::conditional_t<USE == DOTS, Dots, Dot>;
 template <class A, class D> struct WithDot {
   A args;
   D dot;
 };
-template <class A, class E> using ArgumentsOf = std::conditional_t<E::DOT, WithDot<A, typename E::Type>, A>;
+template <class A, Use USE> using ArgumentsOf = std::conditional_t<HasSums(USE), WithDot<A, EpilogueOf<USE>>, A>;
+
+// Puts the arguments of a store's kernel in place: with the epilogue, and with the off-diagonal block or, before the
+// previous kernel has ended, what may be read of the matrix
+template <class A>
+A &Arguments(const _n_SpMVCudaStore &store, const A &args, Use use, const Product &p, KernelCall *call)
+{
+  A &own = use == DOTS  ? call->Take(WithDot<A, Dots>{args, *p.dots}).args
+           : use == DOT ? call->Take(WithDot<A, Dot>{args, *p.dot}).args
+                        : call->Take(args);
+  if (use != FUSED)
+    own.settled = store.settled;
+  else if (p.halo)
+    own.offdiag = store.fused->With(p.halo);
+  return own;
+}
 
 template <class A> __device__ __forceinline__ const A &ArgsOf(const A &a)
 {

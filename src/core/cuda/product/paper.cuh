@@ -30,14 +30,15 @@ struct PaperStore : _n_SpMVCudaStore {
     return cudaErrorNotSupported;
   }
 
-  cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
+  cudaError_t Multiply(const spmv::Product &p, cudaStream_t stream) override
   {
-    Scalar one = Num::zero(), sign = Num::zero();
+    const Operands &v   = p.v;
+    Scalar          one = Num::zero(), sign = Num::zero();
     ((PetscReal *)&one)[0]  = 1;
-    ((PetscReal *)&sign)[0] = form == SPMVCUDA_RESIDUAL ? -1 : 1;
+    ((PetscReal *)&sign)[0] = p.form == SPMVCUDA_RESIDUAL ? -1 : 1;
     if (v.z && v.z != v.y)
       SPMV_TRY(cudaMemcpyAsync(v.y, v.z, (size_t)m * sizeof(Scalar), cudaMemcpyDeviceToDevice, stream));
-    return Product(sign, v.x, v.z != nullptr, one, form == SPMVCUDA_CONJUGATE, v.y, stream);
+    return Product(sign, v.x, v.z != nullptr, one, p.form == SPMVCUDA_CONJUGATE, v.y, stream);
   }
 };
 

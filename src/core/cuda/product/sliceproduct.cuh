@@ -8,17 +8,17 @@
 
 namespace spmv {
 
-constexpr int EITHER = -1; // a mode of Accumulate(): WIDE or NARROW, as the slice says
+constexpr int EITHER = -1; // a mode of AddEntries(): WIDE or NARROW, as the slice says
 
 // x in global memory, or a copy of it, from column `first` on, in the thread block's shared memory
 struct InShared {
   int first;
 };
-__device__ __forceinline__ Scalar LoadX(const Scalar *x, int64_t k)
+__device__ __forceinline__ Scalar LoadX(Waited waited, const Scalar *x, int64_t k)
 {
-  return Num::ordered(x + k);
+  return LoadX(waited, x + k);
 }
-__device__ __forceinline__ Scalar LoadX(InShared x, int64_t k)
+__device__ __forceinline__ Scalar LoadX(Waited, InShared x, int64_t k)
 {
   return ((const Scalar *)spmv_shared)[k - x.first];
 }
@@ -31,7 +31,7 @@ __device__ __forceinline__ Scalar LoadX(InShared x, int64_t k)
   for the previous kernel, before x is read
 */
 template <class V, int ROWS, int COLS, int U, int MODE, int BATCH, class X, int SUMS>
-__device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &self, const V *value, int lane,
+__device__ __forceinline__ void AddEntries(const SliceArgs &args, const Slice &self, const V *value, int lane,
                                            SpMVCudaForm form, bool wait, X x, Scalar (&d)[SUMS])
 {
   const int   steps = self.steps * U;
@@ -79,14 +79,14 @@ __device__ __forceinline__ void Accumulate(const SliceArgs &args, const Slice &s
       }
     }
     Issue();
-    if (k0 == 0 && wait) AwaitInTurn(args.last_blocks);
+    const Waited waited = AwaitInTurn(k0 == 0 && wait, args.last_blocks);
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const bool own = MODE == NARROW || MODE == EITHER ? col[b] != none : col[b] >= 0;
       // base is 0 with WIDE
       const int64_t at = (int64_t)(MODE == NARROW || MODE == EITHER ? self.base + col[b] : col[b]) * COLS;
 #pragma unroll
-      for (int j = 0; j < COLS; j++) xs[b][j] = own ? LoadX(x, at + j) : Num::zero();
+      for (int j = 0; j < COLS; j++) xs[b][j] = own ? LoadX(waited, x, at + j) : Num::zero();
     }
     Issue();
 #pragma unroll

@@ -16,8 +16,6 @@
 #include "sliceproduct.cuh"
 #include "core/cuda/layout/staging.cuh"
 
-int SpMVCudaSharedLines = spmv::Tuning::SHARED_LINES;
-
 namespace spmv {
 namespace {
 
@@ -30,32 +28,32 @@ using Args = SliceArgs;
 
 // One loop per mode
 template <class V, int BS, int U, class X>
-__device__ __forceinline__ void accumulate(const Args &args, const Slice &self, int lane, SpMVCudaForm form, bool wait,
-                                           X x, Scalar (&d)[U * BS])
+__device__ __forceinline__ void add_slice(const Args &args, const Slice &self, int lane, SpMVCudaForm form, bool wait,
+                                          X x, Scalar (&d)[U * BS])
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   const int     mode  = ModeOf(self.shape);
   const V      *value = FirstValue((const V *)args.value, self, BS * BS) + lane;
   if (mode == WIDE)
-    Accumulate<V, BS, BS, U, WIDE, BATCH>(args, self, value, lane, form, wait, x, d);
+    AddEntries<V, BS, BS, U, WIDE, BATCH>(args, self, value, lane, form, wait, x, d);
   else if (U > 1 || mode == NARROW)
-    Accumulate<V, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
+    AddEntries<V, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
   else if constexpr (U == 1) {
     if (mode == LINE)
-      Accumulate<V, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, wait, x, d);
+      AddEntries<V, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, wait, x, d);
     else
-      Accumulate<V, BS, BS, U, RUNS, BATCH>(args, self, value, lane, form, wait, x, d);
+      AddEntries<V, BS, BS, U, RUNS, BATCH>(args, self, value, lane, form, wait, x, d);
   }
 }
 
 // The code that follows the loops exists only once
-template <class V, int BS, bool FUSED, int U, class D, class X>
-__device__ __forceinline__ void product(const Args &args, const D *dot, PetscReal *sums, const Slice &self, int lane,
-                                        SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
+template <class V, int BS, Use USE, int U, class X>
+__device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> *dot, PetscReal *sums,
+                                        const Slice &self, int lane, SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
 {
   const int  units = Units(self.shape);
   const bool part  = U == 1 && IsPart(self.shape);
-  const bool wait  = !FUSED && args.settled;
+  const bool wait  = USE != FUSED && args.settled;
   Scalar     d[U * BS];
   int        unit[U];
 
@@ -66,50 +64,48 @@ __device__ __forceinline__ void product(const Args &args, const D *dot, PetscRea
 #pragma unroll
     for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
   }
-  accumulate<V, BS, U>(args, self, lane, form, wait, x, d);
-  if (!FUSED) AwaitPrevious(); // if the slice has no steps
+  add_slice<V, BS, U>(args, self, lane, form, wait, x, d);
+  const Waited waited = AwaitLate<USE>(); // if the slice has no steps
   if constexpr (U == 1) {
-    if (!AddLanes(args, self, lane, d, unit, !dot)) return;
+    if (!AddLanes(args, self, lane, d, unit, !HasSums(USE))) return;
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
     if (unit[u] < 0) continue;
-    if (FUSED && args.offdiag.halo) {
+    if (USE == FUSED && args.offdiag.halo) {
       const int slot = __ldg(args.offdiag.slot + unit[u] / WARP);
       args.offdiag.Add<BS>(slot, unit[u], d + u * BS);
     }
     const int64_t r = (int64_t)unit[u] * BS;
-    if constexpr (std::is_same_v<D, Dots>) {
+    if constexpr (USE == DOTS) {
 #pragma unroll
       for (int i = 0; i < BS; i++) d[u * BS + i] = dot->Add(r + i, d[u * BS + i], sums);
     }
 #pragma unroll
     for (int i = 0; i < BS; i++) {
       y[r + i] = Result(form, z, r + i, d[u * BS + i]);
-      if constexpr (std::is_same_v<D, Dot>) {
-        if (dot) AddTo(sums, Term(dot->hermitian, LoadX(x, r + i), d[u * BS + i]));
-      }
+      if constexpr (USE == DOT) AddTo(sums, Term(dot->hermitian, LoadX(waited, x, r + i), d[u * BS + i]));
     }
   }
 }
 
 // A warp multiplies one slice, depending on its kind. MANY: some slices have several units per lane. A kernel without
 // them has room for a third more warps: a twin of cage14 takes 91 us instead of 98, random:20000 29 instead of 31
-template <class V, int BS, bool MANY, bool FUSED, class D, class X>
-__device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscReal *sums, int s, int lane,
+template <class V, int BS, bool MANY, Use USE, class X>
+__device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE> *dot, PetscReal *sums, int s, int lane,
                                          SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
 {
   const Slice self = ReadSlice(args, s);
   const int   lu   = MANY ? LogU(self.shape) : 0;
   if (lu == 0)
-    product<V, BS, FUSED, 1>(args, dot, sums, self, lane, form, x, z, y);
+    product<V, BS, USE, 1>(args, dot, sums, self, lane, form, x, z, y);
   else if constexpr (MANY) {
     if (lu == 1)
-      product<V, 1, FUSED, 2>(args, dot, sums, self, lane, form, x, z, y);
+      product<V, 1, USE, 2>(args, dot, sums, self, lane, form, x, z, y);
     else if (lu == 2)
-      product<V, 1, FUSED, 4>(args, dot, sums, self, lane, form, x, z, y);
+      product<V, 1, USE, 4>(args, dot, sums, self, lane, form, x, z, y);
     else
-      product<V, 1, FUSED, 8>(args, dot, sums, self, lane, form, x, z, y);
+      product<V, 1, USE, 8>(args, dot, sums, self, lane, form, x, z, y);
   }
 }
 
@@ -117,21 +113,22 @@ __device__ __forceinline__ void multiply(const Args &args, const D *dot, PetscRe
 // 64 registers per thread
 template <int BS, bool MANY> constexpr int RESIDENT = BS > 1 || sizeof(Scalar) > 8 ? 2 : MANY ? 3 : 4;
 
-// E: with DotEpilogue or DotsEpilogue, for a square matrix without parts of units, the kernel also computes inner
-// products, for MultDot() and MultDots(); all threads then take part until the end
-template <class V, int BS, bool MANY, bool FUSED, class E>
+// DOT, DOTS: for a square matrix without parts of units; all threads take part until the end
+template <class V, int BS, bool MANY, Use USE>
 __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
-    slices(ArgumentsOf<Args, E> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+    slices(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Args &args = ArgsOf(arguments);
   const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  PetscReal   sums[E::Type::NUMBERS] = {};
-  if (FUSED) LetNextBegin();
+  PetscReal   sums[EpilogueOf<USE>::NUMBERS] = {};
+  if (USE == FUSED) LetNextBegin();
   // one warp waits, so that all previous work is done when all warps are
-  if (FUSED ? s == 0 : !args.settled) AwaitPrevious();
-  if (s < args.slices) multiply<V, BS, MANY, FUSED>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
-  if (E::DOT) AwaitPrevious();
-  if constexpr (E::DOT) DotOf(arguments)->Leave(sums);
+  if (USE == FUSED ? s == 0 : !args.settled) AwaitPrevious();
+  if (s < args.slices) multiply<V, BS, MANY, USE>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
+  if constexpr (HasSums(USE)) {
+    AwaitPrevious();
+    DotOf(arguments)->Store(sums);
+  }
 }
 
 constexpr int SHARED_BLOCK = Tuning::SHARED_BLOCK, LINE_BYTES = 128;
@@ -161,7 +158,6 @@ __global__ void __launch_bounds__(SHARED_BLOCK, 1)
 {
   const Args &args = shared.args;
   const int   lane = threadIdx.x % WARP;
-  const Dot  *none = nullptr;
   int         s    = (int)(threadIdx.x / WARP * gridDim.x + blockIdx.x);
   if (s < args.slices) prefetch<V>(args, s, lane); // while x is copied
   AwaitPrevious();
@@ -170,7 +166,7 @@ __global__ void __launch_bounds__(SHARED_BLOCK, 1)
   AwaitCopies();
   __syncthreads();
   for (; s < args.slices; s += (int)gridDim.x * (SHARED_BLOCK / WARP))
-    multiply<V, 1, false, false>(args, none, nullptr, s, lane, form, InShared{0}, z, y);
+    multiply<V, 1, false, MULT>(args, nullptr, nullptr, s, lane, form, InShared{0}, z, y);
 }
 
 // For many small problems: a thread block multiplies a window of rows. It copies the x that they read to shared memory
@@ -181,10 +177,9 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT<1, MANY>)
 {
   const int4 own = __ldg(windows.window + blockIdx.x), next = __ldg(windows.window + blockIdx.x + 1);
   const int  lane = threadIdx.x % WARP, first = (int)blockIdx.x * windows.rows,
-            rows  = min(windows.rows, windows.m - first);
-  const Dot *none = nullptr;
-  Scalar    *ys   = (Scalar *)spmv_shared + own.z;
-  int        s    = own.x + (int)(threadIdx.x / WARP);
+            rows = min(windows.rows, windows.m - first);
+  Scalar *ys     = (Scalar *)spmv_shared + own.z;
+  int     s      = own.x + (int)(threadIdx.x / WARP);
   if (s < next.x) prefetch<V>(windows.args, s, lane); // while x is copied
   AwaitPrevious();
   for (int k = (int)threadIdx.x; k < own.z * REALS; k += BLOCK)
@@ -192,8 +187,8 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT<1, MANY>)
   AwaitCopies();
   __syncthreads();
   for (; s < next.x; s += BLOCK / WARP)
-    multiply<V, 1, MANY, false>(windows.args, none, nullptr, s, lane, form == SPMVCUDA_RESIDUAL ? SPMVCUDA_MULT : form,
-                                InShared{own.y}, nullptr, ys - first);
+    multiply<V, 1, MANY, MULT>(windows.args, nullptr, nullptr, s, lane,
+                               form == SPMVCUDA_RESIDUAL ? SPMVCUDA_MULT : form, InShared{own.y}, nullptr, ys - first);
   __syncthreads();
   for (int k = (int)threadIdx.x; k < rows; k += BLOCK) y[first + k] = Result(form, z, first + k, ys[k]);
 }
@@ -223,11 +218,10 @@ __global__ void __launch_bounds__(BLOCK, sizeof(V) < sizeof(Scalar) ? RESIDENT<B
 {
   const int64_t column = blockIdx.x / each.blocks;
   const int     s      = (int)(((blockIdx.x - column * each.blocks) * BLOCK + threadIdx.x) / WARP);
-  const Dot    *none   = nullptr;
   AwaitPrevious();
   if (s >= each.args.slices) return;
-  multiply<V, BS, MANY, false>(each.args, none, nullptr, s, threadIdx.x % WARP, form, x + column * each.columns.ldx,
-                               z + column * each.columns.ldz, y + column * each.columns.ldy);
+  multiply<V, BS, MANY, MULT>(each.args, nullptr, nullptr, s, threadIdx.x % WARP, form, x + column * each.columns.ldx,
+                              z + column * each.columns.ldz, y + column * each.columns.ldy);
 }
 
 // ------------------------------------------------------------------------------------------------ values
@@ -300,8 +294,7 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
 // ------------------------------------------------------------------------------------------------ store
 
 struct Slices : SlicedStore {
-  // [1]: for MultFused(), [2], [3]: for MultDot() and MultDots(), [4]: for each column; loaded when they are needed
-  Kernel        kernel[5];
+  Kernel        kernel[USES]; // MULT is loaded now, the others when they are needed
   ColumnKernels columns;
   EntriesByRows by_rows;
   Array<char>   value;
@@ -311,25 +304,25 @@ struct Slices : SlicedStore {
 
   template <class V, int BS, bool MANY = false> cudaError_t Take()
   {
-    kernel[0].Choose((const void *)slices<V, BS, MANY, false, NoEpilogue>);
+    kernel[MULT].Choose((const void *)slices<V, BS, MANY, MULT>);
     if constexpr (BS == 1) {
-      if (by_windows) kernel[0].Choose((const void *)slices_windows<V, MANY>);
+      if (by_windows) kernel[MULT].Choose((const void *)slices_windows<V, MANY>);
     }
     if constexpr (BS == 1 && !MANY) {
       if (shared) {
-        kernel[0].Choose((const void *)slices_shared<V>);
+        kernel[MULT].Choose((const void *)slices_shared<V>);
         // for any matrix
         SPMV_TRY(cudaFuncSetAttribute((const void *)slices_shared<V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       most_shared));
       }
     }
-    kernel[1].Choose((const void *)slices<V, BS, MANY, true, NoEpilogue>);
-    if constexpr (BS == 1) kernel[4].Choose((const void *)slices_each<V, BS, MANY>);
+    kernel[FUSED].Choose((const void *)slices<V, BS, MANY, FUSED>);
+    if constexpr (BS == 1) kernel[EACH].Choose((const void *)slices_each<V, BS, MANY>);
     if constexpr (std::is_same_v<V, Scalar>) {
-      kernel[2].Choose((const void *)slices<V, BS, MANY, false, DotEpilogue>);
-      kernel[3].Choose((const void *)slices<V, BS, MANY, false, DotsEpilogue>);
+      kernel[DOT].Choose((const void *)slices<V, BS, MANY, DOT>);
+      kernel[DOTS].Choose((const void *)slices<V, BS, MANY, DOTS>);
     }
-    return kernel[0].Load();
+    return kernel[MULT].Load();
   }
   // The number of cache lines that a step of a slice reads x from
   cudaError_t SampleLines(double *lines, cudaStream_t stream) const
@@ -363,11 +356,11 @@ struct Slices : SlicedStore {
     double       lines;
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most_shared));
-    if (bs > 1 || many || grouped || compact || !args.slices || bytes > (size_t)most_shared) return cudaSuccess;
-    if (SpMVCudaSharedLines) {
+    if (bs > 1 || many || grouped || some_rows || !args.slices || bytes > (size_t)most_shared) return cudaSuccess;
+    if (limits.shared_lines) {
       if (value.Bytes() * Tuning::SHARED_SHARE < bytes * (size_t)processors) return cudaSuccess;
       SPMV_TRY(SampleLines(&lines, stream));
-      if (lines < SpMVCudaSharedLines) return cudaSuccess;
+      if (lines < limits.shared_lines) return cudaSuccess;
     }
     shared = bytes;
     return cudaSuccess;
@@ -375,8 +368,8 @@ struct Slices : SlicedStore {
   template <class V> cudaError_t Pick(V)
   {
     if (grouped) {
-      for (int k = 0; k < (std::is_same_v<V, Scalar> ? 4 : 2); k++) kernel[k].Choose(GroupsProduct(single, k));
-      return kernel[0].Load();
+      for (Use use : {MULT, FUSED, DOT, DOTS}) kernel[use].Choose(GroupsProduct(single, use));
+      return kernel[MULT].Load();
     }
     switch (bs) {
     case 1: return many ? Take<V, 1, true>() : Take<V, 1>();
@@ -394,7 +387,7 @@ struct Slices : SlicedStore {
     const int64_t mean = steps / args.slices;
     const int64_t warps =
         PetscMin(PetscMax(mean * (BS * BS) / Tuning::FILL_NODES_VALUES, (int64_t)2), (int64_t)Tuning::FILL_NODES_WARPS);
-    const int64_t most = PetscMax((int64_t)longest, groups ? chunk / WARP : 0); // steps of a slice or a part
+    const int64_t most = PetscMax((int64_t)longest, split ? chunk / WARP : 0); // steps of a slice or a part
     Staging       s;
     SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<V, BS, I>, PetscMin(most, 2 * mean + 1), 1, &s));
     fill_nodes<V, BS><<<args.slices, (unsigned)warps * WARP, s.shared, stream>>>(
@@ -424,37 +417,49 @@ struct Slices : SlicedStore {
     });
   }
 
-  cudaError_t Mult(SpMVCudaForm form, const Operands &v, cudaStream_t stream) override
+  // Sums have no order if the last warp to arrive adds the parts of a unit
+  bool For(Use use, const Product &p, KernelCall *call) override
   {
-    Args use = Settled(args);
-    if (!shared && !by_windows) use.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
-    if (!compact) return Launch(use, form, v, stream);
-    SPMV_TRY(SetRows(v, stream));
-    return Launch(use, form, {v.x, v.y, v.y}, stream);
+    if (use == EACH || (use == FUSED && some_rows) || (HasSums(use) && (single || some_rows || split))) return false;
+    const bool copies = use == MULT && shared;
+    call->kernel      = &kernel[use];
+    call->grid        = !args.slices ? 0 : copies ? (unsigned)processors : Grid();
+    call->block       = copies ? SHARED_BLOCK : BLOCK;
+    call->shared      = copies ? shared : 0;
+    if (copies) {
+      call->Take(SharedArgs{args, n}).args.settled = settled;
+      return true;
+    }
+    if (use == MULT && by_windows) {
+      call->grid                                                          = (unsigned)windowed.Size() - 1;
+      call->shared                                                        = by_windows;
+      call->Take(WindowArgs{args, windowed, window_rows, m}).args.settled = settled;
+      return true;
+    }
+    Args &own = Arguments(*this, args, use, p, call);
+    if (use == MULT) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
+    return true;
   }
-  // compact: first all rows of y are set at the speed of a copy, then the few nonempty rows are added
-  cudaError_t SetRows(const Operands &v, cudaStream_t stream) const
+  unsigned Grid() const
   {
-    const size_t bytes = (size_t)m * sizeof(Scalar);
-    return !v.z         ? cudaMemsetAsync(v.y, 0, bytes, stream)
-           : v.z == v.y ? cudaSuccess
-                        : cudaMemcpyAsync(v.y, v.z, bytes, cudaMemcpyDeviceToDevice, stream);
+    return Blocks((int64_t)args.slices * WARP, BLOCK);
   }
   // Node blocks, row groups and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu.
   // The few nonempty rows of a compact matrix, such as an off-diagonal block, are multiplied by one kernel that reads
   // them once per column; long node rows or row groups, which need partial sums, by several
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
-    const unsigned blocks = Blocks((int64_t)args.slices * WARP, BLOCK);
-    if (args.slices && compact && bs == 1 && !groups && c.count <= INT_MAX / blocks) {
+    const unsigned blocks = Grid();
+    if (args.slices && some_rows && bs == 1 && !split && c.count <= INT_MAX / blocks) {
       for (int64_t q = 0; q < c.count; q++) SPMV_TRY(SetRows(v.From(q, c), stream));
-      return kernel[4].Launch(blocks * (unsigned)c.count, BLOCK,
-                              EachColumn{args, {c.ldx, c.ldy, c.ldy, c.count}, blocks}, form, {v.x, v.y, v.y}, stream);
+      return kernel[EACH].Launch(blocks * (unsigned)c.count, BLOCK,
+                                 EachColumn{args, {c.ldx, c.ldy, c.ldy, c.count}, blocks}, form, {v.x, v.y, v.y},
+                                 stream);
     }
-    if (!args.slices || compact ||
+    if (!args.slices || some_rows ||
         (bs == 1 && !grouped
              ? !by_rows.Pays(*this, c.count) || !by_rows.Reserve(*this, args.order, partial.Size(), stream)
-             : groups > 0))
+             : split > 0))
       return _n_SpMVCudaStore::MultColumns(form, v, c, stream);
     if (bs == 1 && !grouped) return by_rows.Mult(*this, args, form, v, c, stream);
     const int rows = grouped ? GROUP_PIECE : bs;
@@ -464,50 +469,6 @@ struct Slices : SlicedStore {
                            .Launch(grid, ColumnsBlock(rows), WithPanels<Args>{args, p}, form, now, stream);
                      });
   }
-  cudaError_t MultFused(SpMVCudaForm form, const Operands &v, const Scalar *halo, bool early,
-                        cudaStream_t stream) override
-  {
-    if (compact) return Mult(form, v, stream);
-    return Launch(With(halo), form, v, stream, true, early ? Begin::EARLY : Begin::AFTER);
-  }
-  Args With(const Scalar *halo) const
-  {
-    Args use = args;
-    if (halo) use.offdiag = fused->With(halo);
-    return use;
-  }
-  bool CanFuseOffdiagonal() const override
-  {
-    return !compact;
-  }
-  // not if the last warp to arrive adds the parts of a unit: the order of the sums would vary
-  unsigned DotWarps() const override
-  {
-    return single || compact || groups ? 0 : Blocks((int64_t)args.slices * WARP, BLOCK) * (BLOCK / WARP);
-  }
-  cudaError_t MultDot(const Operands &v, const Dot &dot, cudaStream_t stream) override
-  {
-    return kernel[2].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dot>{Settled(args), dot}, SPMVCUDA_MULT,
-                            v, stream);
-  }
-  cudaError_t MultDots(const Operands &v, const Dots &dots, cudaStream_t stream) override
-  {
-    return kernel[3].Launch(DotWarps() / (BLOCK / WARP), BLOCK, WithDot<Args, Dots>{Settled(args), dots}, SPMVCUDA_MULT,
-                            v, stream);
-  }
-  cudaError_t Launch(const Args &use, SpMVCudaForm form, const Operands &v, cudaStream_t stream,
-                     bool after_exchange = false, Begin begin = Begin::EARLY)
-  {
-    if (!args.slices) return cudaSuccess;
-    if (shared && !after_exchange)
-      return kernel[0].Launch((unsigned)processors, SHARED_BLOCK, SharedArgs{use, n}, form, v, stream, shared, begin);
-    if (by_windows && !after_exchange)
-      return kernel[0].Launch((unsigned)windowed.Size() - 1, BLOCK, WindowArgs{use, windowed, window_rows, m}, form, v,
-                              stream, by_windows, begin);
-    return kernel[after_exchange].Launch(Blocks((int64_t)args.slices * WARP, BLOCK), BLOCK, use, form, v, stream, 0,
-                                         begin);
-  }
-
   void Stats(SpMVStats *s) const override
   {
     s->stored    = steps * WARP * bs * bs;
@@ -571,7 +532,7 @@ struct Slices : SlicedStore {
 
 cudaError_t LoadSliceProducts()
 {
-  return Load((const void *)slices<Scalar, 1, false, false, NoEpilogue>);
+  return Load((const void *)slices<Scalar, 1, false, MULT>);
 }
 
 cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGroups *groups, bool single,
@@ -583,15 +544,15 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   if (rules.threads && survey.longest / rules.threads >= INT_MAX / WARP) return cudaErrorNotSupported;
   Slices *s = new (std::nothrow) Slices;
   if (!s) return cudaErrorMemoryAllocation;
-  *store     = s;
-  s->nodes   = nodes;
-  s->bs      = bs;
-  s->single  = single;
-  s->names   = names;
-  s->chunk   = rules.chunk; // a multiple of WARP
-  s->compact = !groups && survey.empty > units / 2;
-  s->grouped = groups != nullptr;
-  s->places  = groups ? groups->count : s->compact ? units - survey.empty : units;
+  *store       = s;
+  s->nodes     = nodes;
+  s->bs        = bs;
+  s->single    = single;
+  s->names     = names;
+  s->chunk     = rules.chunk; // a multiple of WARP
+  s->some_rows = !groups && survey.empty > units / 2;
+  s->grouped   = groups != nullptr;
+  s->places    = groups ? groups->count : s->some_rows ? units - survey.empty : units;
   Scratch<int> rows(stream);
   SPMV_TRY(s->Sort(csr, survey, rules, groups, stream, &rows));
   SPMV_TRY(s->Form(csr, rules, rows, stream));

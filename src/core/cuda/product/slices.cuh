@@ -92,7 +92,7 @@ struct SliceArgs {
   uint64_t     policy;      // for loads of values, see L2Policy()
   bool         settled;     // wait for the previous kernel only before x is read: see Kernel
   unsigned     last_blocks; // see AwaitInTurn()
-  Offdiagonal  offdiag;     // for MultFused()
+  Offdiagonal  offdiag;     // for products with a halo
 };
 
 // Fills may change a slice's shape
@@ -153,12 +153,12 @@ private:
 
 // A matrix in slices, without values: slicesform.cu
 struct SlicedStore : _n_SpMVCudaStore {
-  int             bs = 1, chunk = 0, groups = 0, places = 0; // groups: long units; places: units that are in slices
-  bool            compact = false, grouped = false;          // empty units are in no slice; units are row groups
-  int64_t         steps      = 0;                            // of all slices; of row groups, times rows
-  int             longest    = 0;                            // most steps of a slice that is no part
-  int             many       = 0;                            // some slices have several units per lane
-  int             long_units = 0;                            // long units, or rows in long row groups
+  int             bs = 1, chunk = 0, split = 0, places = 0; // split: long units, in parts; places: units in slices
+  bool            grouped    = false;                       // units are row groups
+  int64_t         steps      = 0;                           // of all slices; of row groups, times rows
+  int             longest    = 0;                           // most steps of a slice that is no part
+  int             many       = 0;                           // some slices have several units per lane
+  int             long_units = 0;                           // long units, or rows in long row groups
   SliceArgs       args       = {};
   Array<Slice>    slice;
   Array<int>      order;
@@ -171,7 +171,7 @@ struct SlicedStore : _n_SpMVCudaStore {
   Array<int4> windowed;
   int         window_rows = 0, window_columns = 0; // of a window, at most
 
-  // Puts the units in the order in which they form slices, without the empty ones if `compact`. rows: of the row group
+  // Puts the units in the order in which they form slices, without the empty ones if products write only some rows. rows: of the row group
   // at each place
   cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, const RowGroups *, cudaStream_t,
                    Array<int> *rows);
@@ -180,8 +180,8 @@ struct SlicedStore : _n_SpMVCudaStore {
   cudaError_t IndexColumns(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
 };
 
-// The kernels for row groups (groups.cu). which: 0 for Mult(), 1 for MultFused(), 2 for MultDot(), 3 for MultDots()
-const void *GroupsProduct(bool single, int which);
+// The kernels for row groups (groups.cu); with sums, only for values that are not stored as Single
+const void *GroupsProduct(bool single, Use);
 
 // The column of a lane's entry in step k, or -1 if it has none
 __device__ __forceinline__ int Column(const Slice &self, int mode, const char *index, int k, int steps, int lane)

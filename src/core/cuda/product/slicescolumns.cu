@@ -21,7 +21,8 @@ template <int ROWS, int COLS, int K> struct SlicesShape {
 // the first row to write, unless the lane's unit is negative
 template <class V, int ROWS, int COLS, int K, class F>
 __device__ __forceinline__ void product(const Args &arguments, const Slice &self, const V *value, int stride, int unit,
-                                        F row, int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+                                        F row, int lane, SpMVCudaForm form, Waited waited, const Scalar *x,
+                                        const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = SlicesShape<ROWS, COLS, K>::BATCH, GROUP = SlicesShape<ROWS, COLS, K>::GROUP;
   const int     steps = self.steps, mode = ModeOf(self.shape);
@@ -56,7 +57,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++) a[b][i] = Conjugated(form, ConvertIn<Scalar, COLS>(v[b][i]));
     }
-    AddColumns<ROWS, BATCH, K, GROUP, COLS>(a, has, col, x, arguments.panels, d);
+    AddColumns<ROWS, BATCH, K, GROUP, COLS>(a, has, col, waited, x, arguments.panels, d);
   }
 #pragma unroll 1
   for (int by = WARP / 2; by >= WARP >> LogT(self.shape); by >>= 1) {
@@ -72,7 +73,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
 // Node blocks
 template <class V, int BS, int K>
 __device__ __forceinline__ void nodes(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form,
-                                      const Scalar *x, const Scalar *z, Scalar *y)
+                                      Waited waited, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const SliceArgs &args  = arguments.args;
   const V         *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
@@ -80,14 +81,14 @@ __device__ __forceinline__ void nodes(const Args &arguments, const Slice &self, 
                            : args.order              ? __ldg(args.order + self.first + lane)
                                                      : self.first + lane;
   auto             row   = [&](int u) { return (int64_t)u * BS; };
-  product<V, BS, BS, K>(arguments, self, value, BS * BS, unit, row, lane, form, x, z, y);
+  product<V, BS, BS, K>(arguments, self, value, BS * BS, unit, row, lane, form, waited, x, z, y);
 }
 
 // Row groups. As many rows at a time as a thread has registers for; columns and x are loaded again for the next ones,
 // but not values
 template <class V, int K>
 __device__ __forceinline__ void groups(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form,
-                                       const Scalar *x, const Scalar *z, Scalar *y)
+                                       Waited waited, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const int rows  = Rows(self.shape);
   const V  *value = (const V *)arguments.args.value + (int64_t)self.value * WARP + lane;
@@ -98,11 +99,11 @@ __device__ __forceinline__ void groups(const Args &arguments, const Slice &self,
     const V *own     = value + i * WARP;
     auto     row     = [=](int u) { return (int64_t)u + i; };
     if (n == 1)
-      product<V, 1, 1, K>(arguments, self, own, rows, first, row, lane, form, x, z, y);
+      product<V, 1, 1, K>(arguments, self, own, rows, first, row, lane, form, waited, x, z, y);
     else if (n == 2)
-      product<V, 2, 1, K>(arguments, self, own, rows, first, row, lane, form, x, z, y);
+      product<V, 2, 1, K>(arguments, self, own, rows, first, row, lane, form, waited, x, z, y);
     else
-      product<V, 3, 1, K>(arguments, self, own, rows, first, row, lane, form, x, z, y);
+      product<V, 3, 1, K>(arguments, self, own, rows, first, row, lane, form, waited, x, z, y);
   }
 }
 
@@ -117,16 +118,16 @@ __global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE),
   const Columns   &columns = arguments.panels.columns;
   const Panel      own(arguments.panels);
   const int        s = (int)((own.block * (int64_t)BLOCK + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  AwaitPrevious();
+  const Waited     waited = AwaitPrevious();
   if (s >= args.slices) return;
   const Slice self = ReadSlice(args, s);
   x += own.first * columns.ldx;
   y += own.first * columns.ldy;
   if (z) z += own.first * columns.ldz;
   if constexpr (BS > 1)
-    nodes<V, BS, K>(arguments, self, lane, form, x, z, y);
+    nodes<V, BS, K>(arguments, self, lane, form, waited, x, z, y);
   else
-    groups<V, K>(arguments, self, lane, form, x, z, y);
+    groups<V, K>(arguments, self, lane, form, waited, x, z, y);
 }
 
 template <class V, int BS> const void *Pick(int width)

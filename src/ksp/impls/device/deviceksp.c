@@ -1,6 +1,5 @@
 /*
-  Functions shared by the Krylov methods on the device: creation from PETSc's own type, the decision where a solve runs,
-  views.
+  Functions shared by the Krylov methods on the device: creation from PETSc's own type, options, views.
 */
 #include "deviceksp.h"
 
@@ -36,10 +35,7 @@ static PetscErrorCode KSPReset_Device(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceGet(ksp, &d));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCall(KSPDeviceRunReset(&d->run));
-  if (d->reset) PetscCall((*d->reset)(d));
-#endif
+  if (d->run) PetscCall((*KSPDeviceCUDA.reset)(d));
   d->solved = PETSC_FALSE;
   if (d->petsc.reset) PetscCall((*d->petsc.reset)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -52,10 +48,7 @@ static PetscErrorCode KSPDestroy_Device(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceGet(ksp, &d));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCall(KSPDeviceRunReset(&d->run));
-  if (d->reset) PetscCall((*d->reset)(d));
-#endif
+  if (d->run) PetscCall((*KSPDeviceCUDA.reset)(d));
   destroy = d->petsc.destroy;
   PetscCall(PetscObjectCompose((PetscObject)ksp, KSPDeviceName, NULL));
   PetscCall((*destroy)(ksp));
@@ -81,11 +74,8 @@ static PetscErrorCode KSPView_Device(KSP ksp, PetscViewer viewer)
                                      d->type));
   else if (!d->device)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations of PETSc's %s: %s\n", d->type, d->why));
-#if defined(PETSCSPMV_HAVE_CUDA)
   else
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations on the device, preconditioner %s%s\n",
-                                     KSPDeviceDescribePC(&d->run), d->run.sums));
-#endif
+    PetscCall((*KSPDeviceCUDA.view)(d, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -111,7 +101,29 @@ static PetscErrorCode KSPSetFromOptions_Device(KSP ksp, SpMVOptionItems PetscOpt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, KSP_Device **device)
+PetscErrorCode KSPDeviceTakeSolve(KSP ksp)
+{
+  KSP_Device *d = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+  if (ksp->ops->solve != KSPSolve_Device) d->petsc.solve = ksp->ops->solve;
+  ksp->ops->solve = KSPSolve_Device;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetUp_Device(KSP ksp)
+{
+  KSP_Device *d = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+  PetscCall((*d->petsc.setup)(ksp));
+  PetscCall(KSPDeviceTakeSolve(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, PetscErrorCode (*method)(KSP, KSP_Device *))
 {
   KSP_Device    *d;
   PetscContainer container;
@@ -141,87 +153,21 @@ PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, KSP_Device **device)
   ksp->ops->view           = KSPView_Device;
   ksp->ops->setfromoptions = KSPSetFromOptions_Device;
   ksp->ops->solve          = KSPSolve_Device;
-  *device                  = d;
+  if (ksp->ops->setup) ksp->ops->setup = KSPSetUp_Device;
+  if (method) PetscCall((*method)(ksp, d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---------------------------------------------------------------- where a solve runs */
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-static PetscErrorCode KSPDeviceWhyNotVec(Vec v, char why[], size_t len)
-{
-  PetscBool is, bound;
-  PetscInt  n;
-
-  PetscFunctionBegin;
-  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &is, VECSEQCUDA, VECMPICUDA, ""));
-  if (!is) {
-    PetscCall(PetscSNPrintf(why, len, "a vector is of type %s", ((PetscObject)v)->type_name));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(VecBoundToCPU(v, &bound));
-  PetscCall(VecGetLocalSize(v, &n));
-  if (bound)
-    PetscCall(PetscStrncpy(why, "a vector is bound to the CPU", len));
-  else if (n > SPMVCUDA_MAX_SIZE)
-    PetscCall(PetscStrncpy(why, "a rank has too many rows for 32-bit indices", len));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
-/* Gets the reason why this rank cannot run the solve on the device; empty if it can */
-static PetscErrorCode KSPDeviceWhyNot(KSP ksp, KSP_Device *d, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  why[0] = 0;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  Mat_SpMV *spmv;
-  Mat       A;
-
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (!d->use)
-    PetscCall(PetscStrncpy(why, "-ksp_device 0", len));
-  else if (!spmv)
-    PetscCall(PetscSNPrintf(why, len, "the matrix is of type %s", ((PetscObject)A)->type_name));
-  else if (!spmv->device)
-    PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
-  else if (A->boundtocpu)
-    PetscCall(PetscStrncpy(why, "the matrix is bound to the CPU", len));
-  else if (!SpMVCudaIsSupported())
-    PetscCall(PetscStrncpy(why, "the library was not compiled for this GPU", len));
-  else if (ksp->transpose_solve)
-    PetscCall(PetscStrncpy(why, "the system is transposed", len));
-  else if (ksp->calc_sings)
-    PetscCall(PetscStrncpy(why, "singular values or eigenvalues are computed", len));
-  if (!why[0] && d->whynot) PetscCall((*d->whynot)(ksp, why, len));
-  PetscCall(KSPDeviceWhyNotVec(ksp->vec_sol, why, len));
-  PetscCall(KSPDeviceWhyNotVec(ksp->vec_rhs, why, len));
-  for (PetscInt k = 0; k < ksp->nwork; k++) PetscCall(KSPDeviceWhyNotVec(ksp->work[k], why, len));
-  if (!why[0]) PetscCall(KSPDeviceRunCreate(ksp, d, why, len));
-#else
-  (void)ksp;
-  (void)d;
-  PetscCall(PetscStrncpy(why, "the library was built without GPU code", len));
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Decides whether this solve runs on the device. Collective, unless d->alone */
 static PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d)
 {
-  MPI_Comm    comm;
-  PetscMPIInt size;
-
   PetscFunctionBegin;
-  PetscCall(PetscObjectGetComm((PetscObject)ksp, &comm));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(KSPDeviceWhyNot(ksp, d, d->why, sizeof(d->why)));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  /* ranks may differ in the objects that are bound to the CPU and in the number of rows */
-  if (size > 1 && !d->alone) PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, d->why, (int)sizeof(d->why)));
-#endif
+  if (d->ondevice)
+    PetscCall((*KSPDeviceCUDA.whynot)(ksp, d, d->why, sizeof(d->why)));
+  else
+    PetscCall(PetscStrncpy(d->why, "the library was built without GPU code", sizeof(d->why)));
   d->solved = PETSC_TRUE;
   d->device = (PetscBool)!d->why[0];
   if (!d->device) PetscCall(PetscInfo(ksp, "Iterations of PETSc's %s: %s\n", d->type, d->why));
@@ -259,12 +205,37 @@ static PetscErrorCode KSPDeviceReplaceChebyshev(PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscBool KSPDeviceReported;
+
+/* devicebicgstab, the old name of devicebcgs: reported once, as PETSc reports options */
+static PetscErrorCode KSPCreate_DeviceBiCGStab(KSP ksp)
+{
+  const char *const quiet_option = "-options_suppress_deprecated_warnings";
+  PetscBool         quiet        = KSPDeviceReported;
+
+  PetscFunctionBegin;
+  if (!quiet) PetscCall(PetscOptionsGetBool(NULL, NULL, quiet_option, &quiet, NULL));
+  if (!quiet)
+    PetscCall(PetscPrintf(PetscObjectComm((PetscObject)ksp),
+                          "** PETSc DEPRECATION WARNING ** : the KSP type devicebicgstab is deprecated as of version "
+                          "1.0.0 of PetscSpMV and will be removed in a future release.\n   Use the type " KSPDEVICEBCGS
+                          " instead. (Silence this warning with %s)\n",
+                          quiet_option));
+  KSPDeviceReported = PETSC_TRUE;
+  PetscCall(KSPCreate_DeviceBCGS(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode KSPDeviceRegister(PetscBool device)
 {
   PetscFunctionBegin;
   PetscCall(KSPDeviceReplaceChebyshev(device));
+  if (device && KSPDeviceCUDA.registerorthog) PetscCall((*KSPDeviceCUDA.registerorthog)());
   PetscCall(KSPRegister(KSPDEVICECG, KSPCreate_DeviceCG));
-  PetscCall(KSPRegister(KSPDEVICEBICGSTAB, KSPCreate_DeviceBiCGStab));
+  PetscCall(KSPRegister(KSPDEVICEBCGS, KSPCreate_DeviceBCGS));
+  PetscCall(KSPRegister("devicebicgstab", KSPCreate_DeviceBiCGStab));
+  KSPDeviceReported = PETSC_FALSE;
+  PetscCall(KSPRegister(KSPDEVICEGMRES, KSPCreate_DeviceGMRES));
   PetscCall(KSPRegister(KSPDEVICECHEBYSHEV, KSPCreate_DeviceChebyshev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

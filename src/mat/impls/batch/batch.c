@@ -3,9 +3,6 @@
 */
 #include "batch.h"
 #include "mat/impls/sellp/sellp.h"
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include "mat/impls/sellp/sellpcuda.h"
-#endif
 
 /* The rules are those of SELL-P */
 static void BATCHDefaults(void *params)
@@ -28,19 +25,6 @@ static PetscErrorCode BATCHSetUp(const SpMVCSR *A, const void *params, SpMVStore
   return SELLPSetUp(A, (const SELLPParams *)params, store);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-static cudaError_t BATCHSetUpCUDA(const SpMVCudaCSR *A, const void *params, PetscBool transpose, cudaStream_t stream,
-                                  SpMVCudaStore *store)
-{
-  const SpMVKernel kernel = ((const SELLPParams *)params)->common.kernel;
-
-  if (kernel == SPMV_KERNEL_PARENT || kernel == SPMV_KERNEL_VECTOR) return cudaErrorNotSupported;
-  return SpMVCudaSELLPSetUp(A, (const SELLPParams *)params,
-                            kernel == SPMV_KERNEL_SLICES ? SPMVCUDA_KERNEL_SLICES : SPMVCUDA_KERNEL_AUTO, transpose,
-                            stream, store);
-}
-#endif
-
 static PetscErrorCode BATCHDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
 {
   PetscFunctionBegin;
@@ -57,16 +41,8 @@ static PetscErrorCode BATCHDescribe(const void *params, const SpMVStats *stats, 
    values. One product multiplies all of them
 
    Options Database Keys:
-+  -mat_type batch                 - sets the type in `MatSetFromOptions()`
-.  -mat_batch_node_size <s>        - size of the dense blocks that the problems consist of, up to 8 (up to 6 on a GPU, where some blocks may be incomplete);
-                                     1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with
-                                     equal columns
-.  -mat_batch_single <bool>        - on a GPU, store values in single precision; products and sums stay double (default false)
-.  -mat_batch_compress <bool>      - use diagonals and node blocks, which imply column indices (default true)
-.  -mat_batch_kernel <kernel>      - kernel of the product: auto (the default) chooses depending on the matrix; slices is that of `MATSELLP`; aij is AIJ's
-                                     product; csr is AIJ's product on a GPU, vector CSR on the host; paper is slices
--  -mat_batch_setup_after <n>      - on the host, number of products with `MATAIJ`'s format before this format is set up; 0 sets it up in the first product,
-                                     -1 (the default) chooses the number of products that take as long as the set-up
++  -mat_type batch - sets the type in `MatSetFromOptions()`
+-  -mat_spmv_*     - the options that all formats share, of every level: see `MATSELLP`
 
    Level: beginner
 
@@ -78,7 +54,7 @@ static PetscErrorCode BATCHDescribe(const void *params, const SpMVStats *stats, 
    Each process owns whole problems, so a product needs no communication.
 
    `MatGetType()` returns the name of a type derived from `MATAIJ`, `PetscSpMVGetFormat()` returns `MATBATCH`. Every
-   operation of `MATAIJ` works. The options `-mat_spmv_...` of `MATSELLP` apply.
+   operation of `MATAIJ` works. The kernel is one of `MATSELLP`'s; paper is slices.
 
    `PCVPBJACOBI` inverts the problems.
 
@@ -101,7 +77,5 @@ const SpMVFormat SpMVFormatBATCH = {
     .options    = BATCHOptions,
     .setup      = BATCHSetUp,
     .describe   = BATCHDescribe,
-#if defined(PETSCSPMV_HAVE_CUDA)
-    .setupcuda = BATCHSetUpCUDA,
-#endif
+    .setupcuda  = SpMVIfCUDA(SpMVCudaBATCHSetUp),
 };

@@ -284,11 +284,12 @@ static PetscErrorCode MatBatchWrite(Mat D, PetscInt first, PetscInt entries, con
 {
   PetscBool    done = PETSC_FALSE;
   PetscScalar *a;
+  Mat_SpMV    *spmv;
 
   PetscFunctionBegin;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCall(MatSpMVWriteValues_SeqCUDA(D, first, entries, values, &done));
-#endif
+  PetscCall(MatSpMVGet(D, &spmv));
+  if (spmv && spmv->backend && !SpMVBoundToCPU(D))
+    PetscCall(spmv->backend->writevalues(D, first, entries, values, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetArray(D, &a));
   PetscCall(PetscArraymove(a + first, values, entries));
@@ -302,18 +303,18 @@ static PetscErrorCode MatBatchChanged(Mat A, Mat D, PetscBool alone)
 {
   SpMVAgreed *agreed;
   Mat_SpMV   *spmv;
-  PetscBool   current[5];
+  PetscBool   current[4];
 
   PetscFunctionBegin;
   if (A == D) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGet(A, &spmv));
-  for (int k = 0; k < 5; k++) {
-    agreed     = k < 4 ? &spmv->parallel.agreed[k / 2][k % 2] : &spmv->parallel.columns.agreed;
+  for (int k = 0; k < 4; k++) {
+    agreed     = &spmv->parallel.agreed[k / 2][k % 2];
     current[k] = (PetscBool)(alone && SpMVKeyIsCurrent(&agreed->key, A));
   }
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
-  for (int k = 0; k < 5; k++) {
-    agreed = k < 4 ? &spmv->parallel.agreed[k / 2][k % 2] : &spmv->parallel.columns.agreed;
+  for (int k = 0; k < 4; k++) {
+    agreed = &spmv->parallel.agreed[k / 2][k % 2];
     if (current[k]) SpMVKeySet(&agreed->key, A);
   }
   PetscFunctionReturn(PETSC_SUCCESS);

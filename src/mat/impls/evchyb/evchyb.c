@@ -4,9 +4,6 @@
 */
 #include "mat/impls/spmv/matspmv.h"
 #include "evchyb.h"
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include "evchybcuda.h"
-#endif
 
 static void EVCHYBDefaults(void *params)
 {
@@ -32,17 +29,6 @@ static PetscErrorCode EVCHYBSetUpStore(const SpMVCSR *A, const void *params, SpM
   return EVCHYBSetUp(A, (const EVCHYBParams *)params, store);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-static cudaError_t EVCHYBSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream,
-                                        SpMVCudaStore *store)
-{
-  const EVCHYBParams *params = (const EVCHYBParams *)ctx;
-
-  if (params->common.kernel == SPMV_KERNEL_PARENT) return cudaErrorNotSupported;
-  return SpMVCudaEVCHYBSetUp(A, params, SpMVKernelCUDA(params->common.kernel), transpose, stream, store);
-}
-#endif
-
 static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
 {
   const EVCHYBParams *p = (const EVCHYBParams *)params;
@@ -64,7 +50,7 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
    Notes:
    This is the order in which `MATEVCHYB` stores the rows, for `MatGetOrdering()`, `MatPermute()` and options whose
    value is a `MatOrderingType`. The products of `MATEVCHYB` return y in the matrix's own order. The paper's kernel
-   (`-mat_evchyb_kernel paper`) needs an additional pass over y for this, unless the matrix was permuted once with this
+   (`-mat_spmv_kernel paper`) needs an additional pass over y for this, unless the matrix was permuted once with this
    ordering.
 
    It works for `MATAIJ` and all types derived from it. For a parallel matrix, the rows of each process are ordered
@@ -119,26 +105,11 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
    sorted by length, then by first column; ELLPACK for rows of up to 128 nonzeros, vector CSR for longer ones
 
    Options Database Keys:
-+  -mat_type evchyb                        - sets the type in `MatSetFromOptions()`
-.  -mat_evchyb_ell_limit <nonzeros>        - longest row of the ELL part (default 128)
-.  -mat_evchyb_node_size <s>               - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be
-                                             incomplete); 1 for no blocks, 0 (the default) to detect them and, on a GPU,
-                                             groups of rows with equal columns
-.  -mat_evchyb_single <bool>               - on a GPU, store values in single precision; products and sums stay double (default false)
-.  -mat_evchyb_compress <bool>             - use diagonals and node blocks, which imply column indices (default true)
-.  -mat_evchyb_kernel <kernel>             - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's
-                                             product; paper is the paper's kernel on a GPU, slices on the host; csr is
-                                             the adaptive CSR kernel that preceded the format on a GPU, vector CSR on
-                                             the host
-.  -mat_spmv_coo <place>                   - with a GPU, where MatSetPreallocationCOO() sorts entries: auto (the default) chooses depending on their number,
-                                             host uses AIJ's own function, device sorts on the GPU
-.  -mat_spmv_halo <type>                   - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
-.  -mat_spmv_halo_rows <fraction>          - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the fused
-                                             product to be used (default 0.1)
-.  -mat_evchyb_setup_after <n>             - on the host, number of products with `MATAIJ`'s format before this format is set up; 0 sets it up in the first
-                                             product, -1 (the default) chooses the number of products that take as long
-                                             as the set-up
--  -mat_spmv_halo_early <bool>             - for GPUs of one node, start each product together with its halo exchange instead of after it (default true)
++  -mat_type evchyb - sets the type in `MatSetFromOptions()`
+-  -mat_spmv_*      - the options that all formats share, of every level: see `MATSELLP`
+
+   Intermediate Options Database Key:
+.  -mat_evchyb_ell_limit <nonzeros> - longest row of the ELL part (default 128)
 
    Level: beginner
 
@@ -152,7 +123,7 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
 
    After a change of the nonzero pattern, a product sets the format up; after a change of values, a product copies the
    values. On a GPU the first product does this. On the host, AIJ's product is used first, for as many products as take
-   as long as the set-up or the copy (see `-mat_evchyb_setup_after`). `PetscSpMVGetInfo()` sets the format up
+   as long as the set-up or the copy (see `-mat_spmv_setup_after`). `PetscSpMVGetInfo()` sets the format up
    immediately.
 
    Errors:
@@ -176,7 +147,5 @@ const SpMVFormat SpMVFormatEVCHYB = {
     .options    = EVCHYBOptions,
     .setup      = EVCHYBSetUpStore,
     .describe   = EVCHYBDescribe,
-#if defined(PETSCSPMV_HAVE_CUDA)
-    .setupcuda = EVCHYBSetUpCUDAStore,
-#endif
+    .setupcuda  = SpMVIfCUDA(SpMVCudaEVCHYBSetUp),
 };

@@ -7,5 +7,5 @@
 #include "evchyb.h"
 
 /* spmvcuda.h describes the set-up functions */
-PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const EVCHYBParams *, SpMVCudaKernel,
+PETSC_INTERN cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *, const void *params, SpMVCudaKernel,
                                              PetscBool transpose, cudaStream_t, SpMVCudaStore *);

@@ -16,10 +16,11 @@ constexpr SpMVNames ROWS = SPMV_NAMES("CUDA EVC-HYB rows"), NODES = SPMV_NAMES("
 } // namespace
 } // namespace spmv
 
-cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const EVCHYBParams *p, SpMVCudaKernel kernel,
-                                PetscBool transpose, cudaStream_t stream, SpMVCudaStore *store)
+cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const void *params, SpMVCudaKernel kernel, PetscBool transpose,
+                                cudaStream_t stream, SpMVCudaStore *store)
 {
   using namespace spmv;
+  const auto *p = static_cast<const EVCHYBParams *>(params);
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
     if (kernel == SPMVCUDA_KERNEL_PAPER || kernel == SPMVCUDA_KERNEL_ADAPTIVE)
       return EVCHYBPaperCreate(A, *p, kernel == SPMVCUDA_KERNEL_ADAPTIVE, stream, b);

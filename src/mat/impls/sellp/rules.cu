@@ -20,10 +20,12 @@ constexpr SpMVNames ROWS = SPMV_NAMES("CUDA SELL-P slices"), NODES = SPMV_NAMES(
 } // namespace
 } // namespace spmv
 
-cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const SELLPParams *p, SpMVCudaKernel kernel, PetscBool transpose,
+cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const void *params, SpMVCudaKernel kernel, PetscBool transpose,
                                cudaStream_t stream, SpMVCudaStore *store)
 {
   using namespace spmv;
+  const auto *p = static_cast<const SELLPParams *>(params);
+  if (kernel == SPMVCUDA_KERNEL_ADAPTIVE) return cudaErrorNotSupported;
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
     if (kernel == SPMVCUDA_KERNEL_PAPER) return SELLPPaperCreate(A, *p, stream, b);
     // On the device one warp processes a slice, so t determines b

@@ -3,9 +3,6 @@
 */
 #include "mat/impls/spmv/matspmv.h"
 #include "sellp.h"
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include "sellpcuda.h"
-#endif
 
 static void SELLPDefaults(void *params)
 {
@@ -40,18 +37,6 @@ static PetscErrorCode SELLPSetUpStore(const SpMVCSR *A, const void *params, SpMV
   return SELLPSetUp(A, (const SELLPParams *)params, store);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-static cudaError_t SELLPSetUpCUDAStore(const SpMVCudaCSR *A, const void *ctx, PetscBool transpose, cudaStream_t stream,
-                                       SpMVCudaStore *store)
-{
-  const SELLPParams *params = (const SELLPParams *)ctx;
-
-  if (params->common.kernel == SPMV_KERNEL_PARENT || params->common.kernel == SPMV_KERNEL_VECTOR)
-    return cudaErrorNotSupported;
-  return SpMVCudaSELLPSetUp(A, params, SpMVKernelCUDA(params->common.kernel), transpose, stream, store);
-}
-#endif
-
 static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
 {
   PetscFunctionBegin;
@@ -78,27 +63,32 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
    windows of sigma rows
 
    Options Database Keys:
-+  -mat_type sellp                    - sets the type in `MatSetFromOptions()`
-.  -mat_sellp_threads_per_row <t>     - threads per row: 1, 2, 4, 8, 16 or 32; the entries of a row are padded to a multiple of it (default chosen from the
-                                        matrix)
-.  -mat_sellp_sigma <rows>            - rows are sorted by length in windows of this many rows; 1 keeps their order, as in the paper (default chosen from the
-                                        matrix)
-.  -mat_sellp_node_size <s>           - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be incomplete);
-                                        1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows
-                                        with equal columns
-.  -mat_sellp_single <bool>           - on a GPU, store values in single precision; products and sums stay double (default false)
-.  -mat_sellp_compress <bool>         - use diagonals and node blocks, which imply column indices (default true)
-.  -mat_sellp_kernel <kernel>         - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's
-                                        product; paper is the paper's kernel on a GPU, slices on the host; csr is AIJ's
-                                        product on a GPU, vector CSR on the host
-.  -mat_spmv_coo <place>              - with a GPU, where MatSetPreallocationCOO() sorts entries: auto (the default) chooses depending on their number, host
-                                        uses AIJ's own function, device sorts on the GPU
-.  -mat_spmv_halo <type>              - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
-.  -mat_spmv_halo_rows <fraction>     - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the fused product
-                                        to be used (default 0.1)
-.  -mat_sellp_setup_after <n>         - on the host, number of products with `MATAIJ`'s format before this format is set up; 0 sets it up in the first product,
-                                        -1 (the default) chooses the number of products that take as long as the set-up
--  -mat_spmv_halo_early <bool>        - for GPUs of one node, start each product together with its halo exchange instead of after it (default true)
++  -mat_type sellp              - sets the type in `MatSetFromOptions()`
+.  -mat_spmv_kernel <kernel>    - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's product;
+                                  paper is the paper's kernel on a GPU, slices on the host; csr is vector CSR on the
+                                  host, and on a GPU AIJ's product (`MATSELLP`) or the adaptive CSR kernel that
+                                  preceded the format (`MATEVCHYB`)
+-  -mat_spmv_single <bool>      - on a GPU, store values in single precision; products and sums stay double (default false)
+
+   Intermediate Options Database Keys:
++  -mat_spmv_node_size <s>      - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be incomplete);
+                                  1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with
+                                  equal columns
+.  -mat_spmv_setup_after <n>    - on the host, number of products with `MATAIJ`'s format before this format is set up; 0 sets it up in the first product,
+                                  -1 (the default) chooses the number of products that take as long as the set-up
+.  -mat_spmv_halo <type>        - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
+.  -mat_spmv_coo <place>        - with a GPU, where MatSetPreallocationCOO() sorts entries: auto (the default) chooses depending on their number, host uses
+                                  AIJ's own function, device sorts on the GPU
+.  -mat_sellp_threads_per_row <t> - threads per row: 1, 2, 4, 8, 16 or 32; the entries of a row are padded to a multiple of it (default chosen from the
+                                    matrix)
+-  -mat_sellp_sigma <rows>      - rows are sorted by length in windows of this many rows; 1 keeps their order, as in the paper (default chosen from the
+                                  matrix)
+
+   Advanced Options Database Keys:
++  -mat_spmv_compress <bool>    - use diagonals and node blocks, which imply column indices (default true)
+.  -mat_spmv_halo_rows <fraction> - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the fused product to be
+                                    used (default 0.1)
+-  -mat_spmv_halo_early <bool>  - for GPUs of one node, start each product together with its halo exchange instead of after it (default true)
 
    Level: beginner
 
@@ -112,7 +102,7 @@ static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, 
 
    After a change of the nonzero pattern, a product sets the format up; after a change of values, a product copies the
    values. On a GPU the first product does this. On the host, AIJ's product is used first, for as many products as take
-   as long as the set-up or the copy (see `-mat_sellp_setup_after`). `PetscSpMVGetInfo()` sets the format up
+   as long as the set-up or the copy (see `-mat_spmv_setup_after`). `PetscSpMVGetInfo()` sets the format up
    immediately.
 
    Errors:
@@ -136,7 +126,5 @@ const SpMVFormat SpMVFormatSELLP = {
     .options    = SELLPOptions,
     .setup      = SELLPSetUpStore,
     .describe   = SELLPDescribe,
-#if defined(PETSCSPMV_HAVE_CUDA)
-    .setupcuda = SELLPSetUpCUDAStore,
-#endif
+    .setupcuda  = SpMVIfCUDA(SpMVCudaSELLPSetUp),
 };

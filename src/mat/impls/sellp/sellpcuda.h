@@ -7,5 +7,5 @@
 #include "sellp.h"
 
 /* spmvcuda.h describes the set-up functions */
-PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const SELLPParams *, SpMVCudaKernel,
+PETSC_INTERN cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *, const void *params, SpMVCudaKernel,
                                             PetscBool transpose, cudaStream_t, SpMVCudaStore *);

@@ -1,7 +1,7 @@
 /*
   Agreement of all ranks of a communicator on whether an operation has failed.
 */
-#include "mat/impls/spmv/product/halo.h"
+#include "matspmv.h"
 
 /*
   Collective: broadcasts the text of the lowest failing rank. The text of a rank that does not know the cause of its
@@ -46,5 +46,18 @@ PetscErrorCode SpMVAgree(MPI_Comm comm, PetscErrorCode mine)
   }
   PetscCall(mine);
   PetscCheck(!text[0], comm, (PetscErrorCode)code, "%s", text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: allocates zeros, on all ranks or on none */
+PetscErrorCode SpMVAgreeOnMemory(MPI_Comm comm, size_t bytes, void *memory)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *(char **)memory = NULL;
+  ierr             = SpMVAgree(comm, PetscCalloc1(bytes, (char **)memory));
+  if (ierr) PetscCall(PetscFree(*(char **)memory)); /* the allocation has failed on another rank */
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -104,13 +104,7 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
     A->ass_nonzerostate = ++A->nonzerostate;
     PetscCall((*spmv->parent.assemblyend)(A, mode));
   }
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (spmv->device) PetscCall((mpi ? MatSpMVSetBlockSizes_MPICUDA : MatSpMVMarkEmpty_SeqCUDA)(A));
-  if (spmv->device && !mpi) {
-    PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
-    PetscCall(MatSpMVPrepare_SeqCUDA(A));
-  }
-#endif
+  if (spmv->backend) PetscCall((*spmv->backend->assembled)(A, mpi));
   if (mpi)
     PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
   else if (spmv->host.use_parent)
@@ -129,6 +123,7 @@ static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
 */
 static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDuplicateOption op, Mat *B)
 {
+  PetscObject    maps;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -138,7 +133,9 @@ static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDupl
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
   if (ierr) PetscCall(MatDestroy(B));
   PetscCall(ierr);
-  PetscCall(MatSpMVShareCOO(A, *B));
+  /* the maps of MatSetPreallocationCOO(): B has the same pattern */
+  PetscCall(PetscObjectQuery((PetscObject)A, SpMVCOOContainer, &maps));
+  if (maps) PetscCall(PetscObjectCompose((PetscObject)*B, SpMVCOOContainer, maps));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,10 +155,8 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
     PetscCall(MatSpMVSetParams(*B, copy, spmv->params));
     copy->view = spmv->view;
   }
-#if defined(PETSCSPMV_HAVE_CUDA)
   PetscCall(MatSpMVGet(*B, &copy));
   copy->ignores_offproc = spmv->ignores_offproc;
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -481,9 +476,8 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   PetscCall(SpMVParentsSetUp(PETSC_FALSE, PETSC_FALSE)); /* AIJ's products on the host, also of AIJCUSPARSE matrices */
   PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB,
              "Parameters of %s are too large", format->name);
-  PetscCall(MatSpMVNew(A, &spmv));
+  PetscCall(MatSpMVNew(A, device, &spmv));
   spmv->format     = format;
-  spmv->device     = device;
   spmv->parenttype = SpMVKinds[device][mpi].parent;
   if (params)
     PetscCall(PetscMemcpy(spmv->params, params, format->paramssize));
@@ -501,6 +495,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 #undef SpMVKeep
   spmv->view = A->ops->view;
   for (int k = 0; SpMVKinds[device][mpi].setops[k]; k++) (*SpMVKinds[device][mpi].setops[k])(A);
+  for (int k = 0; spmv->backend && spmv->backend->setops[mpi][k]; k++) (*spmv->backend->setops[mpi][k])(A);
   A->ops->assemblyend    = MatAssemblyEnd_SpMV;
   A->ops->duplicate      = MatDuplicate_SpMV;
   A->ops->destroy        = SpMVDestroys[device][mpi];
@@ -519,12 +514,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   }
   if (mpi && A->assembled) PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVHookBlocks_MPI(A, spmv)));
   if (!mpi && A->assembled) PetscCall(MatSpMVHashPattern_Seq(A, spmv, &changed));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (device && !mpi && A->assembled) {
-    PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
-    PetscCall(MatSpMVPrepare_SeqCUDA(A));
-  }
-#endif
+  if (spmv->backend && !mpi && A->assembled) PetscCall((*spmv->backend->assembled)(A, mpi));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

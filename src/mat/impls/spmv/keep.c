@@ -73,9 +73,7 @@ static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVKeepBegin(A, spmv, &keep));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (reuse == MAT_REUSE_MATRIX) ierr = MatSpMVTranspose_SeqCUDA(A, *B, &done);
-#endif
+  if (reuse == MAT_REUSE_MATRIX && spmv->backend) ierr = (*spmv->backend->transpose)(A, *B, &done);
   if (!ierr && !done) ierr = (*spmv->parent.transpose)(A, reuse, B);
   if (!ierr) ierr = SpMVKeepSet(&keep, *B);
   PetscCall(SpMVKeepEnd(&keep)); /* even after an error */

@@ -13,12 +13,7 @@ static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
   PetscFunctionBegin;
   PetscCall(SpMVStoreDestroy(&spmv->host.store));
   (void)pthread_mutex_destroy(&spmv->host.lock);
-#if defined(PETSCSPMV_HAVE_CUDA)
-  for (int k = 0; k < 2; k++) {
-    if (spmv->cuda[k].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].store));
-  }
-  PetscCall(SpMVHaloDestroy(&spmv->exchange.halo));
-#endif
+  if (spmv->backend) PetscCall((*spmv->backend->destroy)(spmv));
   PetscCall(PetscFree(spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -59,16 +54,17 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: allocated on all ranks or on none */
-PetscErrorCode MatSpMVNew(Mat A, Mat_SpMV **spmv)
+/* Collective */
+PetscErrorCode MatSpMVNew(Mat A, PetscBool device, Mat_SpMV **spmv)
 {
-  PetscErrorCode ierr;
+  const SpMVBackend *backend = device && SpMVCUDA.bytes ? &SpMVCUDA : NULL;
 
   PetscFunctionBegin;
   *spmv = NULL;
-  ierr  = SpMVAgree(PetscObjectComm((PetscObject)A), PetscNew(spmv));
-  if (ierr) PetscCall(PetscFree(*spmv)); /* the allocation has failed on another rank */
-  PetscCall(ierr);
+  PetscCall(SpMVAgreeOnMemory(PetscObjectComm((PetscObject)A), sizeof(**spmv) + (backend ? backend->bytes : 0), spmv));
+  (*spmv)->device  = device;
+  (*spmv)->backend = backend;
+  if (backend) (*spmv)->cuda = (struct _n_Mat_SpMVCUDA *)(*spmv + 1);
   (void)pthread_mutex_init(&(*spmv)->host.lock, NULL); /* cannot fail without attributes */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -122,30 +118,14 @@ PetscErrorCode MatSpMVForgetHost_Seq(Mat A, Mat_SpMV *spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-/* Frees the copy of A (k = 0) or of its transpose (k = 1) on the device; the next product sets it up again */
-PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *spmv, int k)
-{
-  PetscFunctionBegin;
-  spmv->cuda[k].key.mat    = NULL;
-  spmv->cuda[k].use_parent = PETSC_FALSE;
-  if (k == 0) spmv->fused.key.mat = NULL; /* the fused block is destroyed together with the store */
-  if (spmv->cuda[k].store) PetscCallCUDA(SpMVCudaDestroy(&spmv->cuda[k].store));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 PetscErrorCode MatSpMVForget(Mat A, Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
   PetscCall(MatSpMVForgetHost_Seq(A, spmv));
   spmv->host.asked.key.mat = NULL;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVForget_SeqCUDA(spmv, k));
-#endif
+  if (spmv->backend) PetscCall((*spmv->backend->forget)(spmv));
   spmv->parallel.hooked[0] = spmv->parallel.hooked[1] = 0;
   PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed)));
-  PetscCall(PetscMemzero(&spmv->parallel.columns, sizeof(spmv->parallel.columns)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

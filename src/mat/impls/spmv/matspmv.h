@@ -10,32 +10,39 @@
   Each file calls only files below it in this list; MatSpMVHook() calls functions above it through the table in types.c:
 
     types.c     the operations that are replaced in each kind of matrix
-    view.c      views, PetscSpMVGetInfo()           cusparse.c  corrections of AIJCUSPARSE
-    product.c   products of matrices                coo.c       assembly from coordinates on the device
-    mpidense.c  products of MPI matrices with dense matrices on the device
+    view.c      views, PetscSpMVGetInfo()
+    product.c   products of matrices
     mpi.c       products of MPI matrices            dense.c     products with dense matrices
     keep.c      transposes, submatrices, ...: the result keeps format and parameters
     hook.c      hooking, unhooking, creation, conversion, duplication
     seq.c       products of sequential matrices: host or device
-    cuda.c      copy and products on the device     factor.c    triangular solves
-    values.c    AIJCUSPARSE's values, on the device copies.c    copies and transposes of them
     host.c      copy and products on the host
     names.c     PETSc's comparisons of whole names
     parent.c    AIJ's and AIJCUSPARSE's functions   options.c
-    matspmv.c   state, keys, pattern
-    device.c    device, stream, operands            halo.c      exchange of the halo
-    agree.c     agreement of the ranks on errors
+    matspmv.c   state, keys, pattern                agree.c     agreement of the ranks on errors
+
+  What needs CUDA is in the folders cuda (copies and products on the device) and cusparse (what AIJCUSPARSE does not do,
+  or does wrong). The files above call it through one table, SpMVCUDA. Without CUDA the makefile leaves these folders
+  out, and the table in nocuda.c is empty.
 */
 #pragma once
 
 #include <petscspmv.h>
 #include <petsc/private/matimpl.h>
 #include "core/spmvcore.h"
-#include "mat/impls/spmv/product/halo.h"
 #include <pthread.h>
 #if defined(PETSCSPMV_HAVE_CUDA)
   #include <petscdevice_cuda.h>
   #include "core/cuda/spmvcuda.h"
+  #define SpMVIfCUDA(f)     f
+  #define SpMVBoundToCPU(A) (A)->boundtocpu
+#else /* the names of types, for declarations */
+typedef int                      cudaError_t, SpMVCudaKernel;
+typedef struct CUstream_st      *cudaStream_t;
+typedef struct _n_SpMVCudaStore *SpMVCudaStore;
+typedef struct _n_SpMVCudaCSR    SpMVCudaCSR;
+  #define SpMVIfCUDA(f)     NULL
+  #define SpMVBoundToCPU(A) PETSC_TRUE
 #endif
 
 /* Differences between the PETSc releases we support */
@@ -44,7 +51,7 @@ typedef PetscOptionItems *SpMVOptionItems;
   #define PetscContainerSetCtxDestroy PetscContainerSetUserDestroy
   #define PetscCtxDestroyDefault      PetscContainerUserDestroyDefault
 #else
-typedef PetscOptionItems SpMVOptionItems;
+typedef PetscOptionItems         SpMVOptionItems;
 #endif
 
 /* The argument of a container's destructor: the pointer itself, or the address of the pointer */
@@ -53,7 +60,7 @@ typedef void *SpMVCtx;
   #define SpMVCtxGet(ctx) (ctx)
 #else
   #if PETSC_VERSION_LT(3, 25, 0)
-typedef void           **SpMVCtx;
+typedef void                   **SpMVCtx;
   #else
 typedef PetscCtxRt SpMVCtx;
   #endif
@@ -77,11 +84,10 @@ struct _n_SpMVFormat {
   PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVStore *); /* creates the layout from the pattern */
   /* the format's part of a view */
   PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len);
-#if defined(PETSCSPMV_HAVE_CUDA)
   /* creates the layout of A or its transpose on the device; returns cudaErrorNotSupported if the parent's product is to
      be used */
-  cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, PetscBool transpose, cudaStream_t, SpMVCudaStore *);
-#endif
+  cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, SpMVCudaKernel, PetscBool transpose, cudaStream_t,
+                           SpMVCudaStore *);
 };
 
 /* The names of SpMVKernel, for PetscOptionsEnum() */
@@ -103,20 +109,22 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
 
 /* Defines the three functions that MatRegister() needs for a format called NAME. The macro ends with a declaration, so
    a semicolon follows its use */
-#define SpMVFormatCreate(NAME)                             \
-  PETSC_INTERN const SpMVFormat SpMVFormat##NAME;          \
-  static PetscErrorCode         MatCreate_Seq##NAME(Mat A) \
-  {                                                        \
-    return MatCreate_SeqSpMV(A, &SpMVFormat##NAME);        \
-  }                                                        \
-  static PetscErrorCode MatCreate_MPI##NAME(Mat A)         \
-  {                                                        \
-    return MatCreate_MPISpMV(A, &SpMVFormat##NAME);        \
-  }                                                        \
-  static PetscErrorCode MatCreate_##NAME(Mat A)            \
-  {                                                        \
-    return MatCreate_SpMV(A, &SpMVFormat##NAME);           \
-  }                                                        \
+#define SpMVFormatCreate(NAME)                                                                                      \
+  PETSC_INTERN const SpMVFormat SpMVFormat##NAME;                                                                   \
+  static PetscErrorCode         MatCreate_Seq##NAME(Mat A)                                                          \
+  {                                                                                                                 \
+    return MatCreate_SeqSpMV(A, &SpMVFormat##NAME);                                                                 \
+  }                                                                                                                 \
+  static PetscErrorCode MatCreate_MPI##NAME(Mat A)                                                                  \
+  {                                                                                                                 \
+    return MatCreate_MPISpMV(A, &SpMVFormat##NAME);                                                                 \
+  }                                                                                                                 \
+  static PetscErrorCode MatCreate_##NAME(Mat A)                                                                     \
+  {                                                                                                                 \
+    return MatCreate_SpMV(A, &SpMVFormat##NAME);                                                                    \
+  }                                                                                                                 \
+  PETSC_INTERN cudaError_t      SpMVCuda##NAME##SetUp(const SpMVCudaCSR *, const void *, SpMVCudaKernel, PetscBool, \
+                                                      cudaStream_t, SpMVCudaStore *);                               \
   PETSC_INTERN const SpMVFormat SpMVFormat##NAME
 
 /* PetscObjectOptionsBegin() with a title: -help has already printed the Mat's options when the type is set */
@@ -245,56 +253,26 @@ typedef struct {
   PetscBool bound; /* to the CPU */
 } SpMVAgreed;
 
-/* The same for products with several columns */
-typedef struct {
-  SpMVAgreed agreed;
-  PetscBool  lacks; /* some rank has no memory for the copies of its blocks */
-} SpMVAgreedColumns;
-
 /* An MPI matrix */
 typedef struct {
-  PetscObjectId     hooked[2];    /* ids of the two blocks when they were hooked */
-  SpMVAgreed        agreed[2][2]; /* [device vectors][transposed] */
-  SpMVAgreedColumns columns;
+  PetscObjectId hooked[2];    /* ids of the two blocks when they were hooked */
+  SpMVAgreed    agreed[2][2]; /* [device vectors][transposed] */
 } SpMVParallel;
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-/* A sequential matrix: the copy on the device of the matrix or of its transpose */
+/* The options -mat_spmv_halo*, which are read with and without CUDA */
+typedef enum {
+  SPMV_HALO_AUTO, /* peer or NCCL if possible, otherwise PETSc if MPI supports device arrays, otherwise host */
+  SPMV_HALO_PEER, /* direct access to each other's memory, within a node */
+  SPMV_HALO_NCCL,
+  SPMV_HALO_HOST, /* MPI, through pinned host memory */
+  SPMV_HALO_PETSC /* PETSc's VecScatter */
+} SpMVHaloType;
+PETSC_INTERN const char *const SpMVHaloTypes[];
 typedef struct {
-  SpMVKey       key;
-  SpMVCudaStore store;
-  PetscBool     use_parent; /* AIJCUSPARSE's own product is used */
-} SpMVCudaCopy;
-
-/* A diagonal block on the device: the off-diagonal block fused into its kernel */
-typedef struct {
-  SpMVKey   key;     /* of the off-diagonal block */
-  PetscBool refused; /* it cannot be fused */
-} SpMVFused;
-
-/* A sequential matrix on the device: whether AIJCUSPARSE may store its nonempty rows only */
-typedef struct {
-  SpMVKey   key;
-  PetscBool may;
-} SpMVCompressed;
-
-/* A matrix whose entries are zero on the device, while those on the host are old */
-typedef struct {
-  SpMVKey key;
-  /* AIJ's */
-  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[],
-                              InsertMode);
-} SpMVZeroed;
-
-/* An MPI matrix: the exchange of its halo on the device */
-typedef struct {
-  SpMVHalo        halo;
-  SpMVKey         key; /* of the MPI matrix */
-  PetscObjectId   offdiag;
-  PetscBool       bound; /* no halo has been created because a matrix or vector of some rank is bound to the CPU */
-  SpMVHaloOptions options;
-} SpMVExchange;
-#endif
+  SpMVHaloType type;
+  PetscReal    rows;  /* maximum fraction of boundary rows, whose off-diagonal entries the fused product adds */
+  PetscBool    early; /* with peer exchange, start the product together with the exchange */
+} SpMVHaloOptions;
 
 /* What our symbolic phase of a product of matrices does in addition to PETSc's */
 typedef enum {
@@ -323,20 +301,14 @@ typedef struct {
   SpMVOps           parent, ours; /* the operations before and after MatSpMVHook() */
   /* the previous view: AIJ's, or the view set by the DM that created the matrix */
   PetscErrorCode (*view)(Mat, PetscViewer);
-  SpMVProductPhase phase;
-  PetscInt64       pattern; /* a hash of row offsets and columns that PETSc has not allocated, 0 otherwise */
-  SpMVHostCopy     host;
-  SpMVParallel     parallel;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  SpMVCompressed compressed;
-  SpMVCudaCopy   cuda[2]; /* copies of the matrix and of its transpose */
-  SpMVFused      fused;
-  SpMVZeroed     zeroed;
-  SpMVExchange   exchange;
-  /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
-  PetscBool may_lack;
-  PetscBool ignores_offproc; /* MAT_IGNORE_OFF_PROC_ENTRIES was set */
-#endif
+  SpMVProductPhase           phase;
+  PetscInt64                 pattern; /* a hash of row offsets and columns that PETSc has not allocated, 0 otherwise */
+  SpMVHostCopy               host;
+  SpMVParallel               parallel;
+  const struct _SpMVBackend *backend; /* multiplies unless the matrix is bound to the CPU; NULL: the host multiplies */
+  PetscBool                  ignores_offproc; /* MAT_IGNORE_OFF_PROC_ENTRIES was set; recorded on a device */
+  /* the backend's data, in memory behind this structure */
+  struct _n_Mat_SpMVCUDA *cuda;
 } Mat_SpMV;
 
 /* RESIDUAL: zz = yy - A xx, on the device only */
@@ -345,7 +317,7 @@ typedef enum { SPMV_NORMAL, SPMV_RESIDUAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMV
 /* matspmv.c: the state of a matrix */
 PETSC_INTERN PetscErrorCode SpMVIsMPI(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL if the type is not ours */
-PETSC_INTERN PetscErrorCode MatSpMVNew(Mat, Mat_SpMV **);
+PETSC_INTERN PetscErrorCode MatSpMVNew(Mat, PetscBool device, Mat_SpMV **);
 PETSC_INTERN PetscErrorCode MatSpMVSet(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode SpMVMergedSet(Mat, const Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params);
@@ -420,42 +392,58 @@ typedef enum { SPMV_COO_AUTO, SPMV_COO_HOST, SPMV_COO_DEVICE } SpMVCOOPlace; /* 
 
 PETSC_INTERN PetscErrorCode MatSpMVGetCOOPlace(Mat, const Mat_SpMV *, SpMVCOOPlace *);
 
-/* device.c: use of a device, and the operands of zz = yy + A xx, where yy may be zz, or NULL for zero */
-typedef enum {
-  SPMV_ON_HOST, /* get arrays on the host */
-  SPMV_IN_PLACE /* get arrays where the values are */
-} SpMVPlace;
+PETSC_INTERN const char *const SpMVCOOPlaces[]; /* the names of SpMVCOOPlace */
+#define SpMVCOOContainer "PetscSpMV_COO"        /* the maps from coordinates are composed under this name */
 
-typedef struct {
-  Vec          v; /* NULL: no such operand */
-  PetscScalar *array, *copy;
-  PetscMemType memtype;
-  enum { SPMV_READ, SPMV_WRITE, SPMV_UPDATE } access;
-} SpMVOperand;
+/* agree.c: if an operation has failed on one rank, all ranks get an error. Collective */
+PETSC_INTERN PetscErrorCode SpMVAgree(MPI_Comm, PetscErrorCode);
+PETSC_INTERN PetscErrorCode SpMVAgreeOnMemory(MPI_Comm, size_t bytes, void *memory); /* zeros; memory: a pointer */
+PETSC_INTERN PetscErrorCode SpMVAgreeOnText(MPI_Comm, PetscBool knows, char text[], int len);
 
-typedef struct {
-  SpMVPlace          place;
-  Vec                xx, yy, zz;
-  const PetscScalar *x, *y; /* y equals z if yy is zz, and is NULL if yy is NULL */
-  PetscScalar       *z;
-  SpMVOperand        operand[3];   /* in place: zz, xx, and yy unless yy is zz */
-  PetscBool          device, host; /* in place: at least one array is on the device, on the host */
-} SpMVOperands;
+/*
+  What is done on a device: cuda/backend.c, or nocuda.c, where all members are NULL
+*/
+typedef struct _SpMVBackend {
+  size_t bytes; /* of its data in Mat_SpMV */
+  /* of the package */
+  int (*devices)(void); /* how many devices PETSc may use */
+  PetscErrorCode (*begin)(void);
+  PetscErrorCode (*end)(void);
+  /* of any matrix: operations, and composed functions, that replace those of AIJ's types; both lists end with NULL */
+  void (*setops[2][6])(Mat); /* [MPI] */
+  PetscErrorCode (*compose[5])(Mat, PetscBool device, PetscBool mpi, PetscBool ours);
+  PetscErrorCode (*assembled)(Mat, PetscBool mpi); /* after an assembly, and when an assembled matrix is hooked */
+  PetscErrorCode (*forget)(Mat_SpMV *);            /* frees the copies */
+  PetscErrorCode (*destroy)(Mat_SpMV *);           /* frees the exchange, too */
+  PetscErrorCode (*view)(Mat, Mat_SpMV *, PetscViewer);
+  /* sets the values of B, a transpose of A that is reused, on the device; *done is false if the parent has to do it */
+  PetscErrorCode (*transpose)(Mat A, Mat B, PetscBool *done);
+  PetscErrorCode (*hostisnewer)(Mat); /* see SpMVHostIsNewer() */
+  PetscErrorCode (*takenumeric)(Mat); /* replaces the function that computes a product of matrices on the host */
+  /* of a matrix that is not bound to the CPU: products, and bringing copies up to date for them */
+  PetscErrorCode (*applyseq)(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+  /* brings the copies up to date first; *done is false if MPIAIJ's own product is to be used */
+  PetscErrorCode (*applympi)(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec, PetscBool *done);
+  PetscErrorCode (*getready)(Mat, PetscBool transpose, Mat_SpMV **);
+  PetscErrorCode (*getstats)(Mat, Mat_SpMV *, SpMVStats *);
+  /* sets `entries` values from `first` on, in both arrays if the host's has the newest; not done if the device has not
+     multiplied */
+  PetscErrorCode (*writevalues)(Mat, PetscInt first, PetscInt entries, const PetscScalar[], PetscBool *done);
+} SpMVBackend;
+
+PETSC_INTERN const SpMVBackend SpMVCUDA;
 
 PETSC_INTERN PetscErrorCode SpMVUseDevice(MPI_Comm, PetscBool *); /* whether new matrices use AIJCUSPARSE */
 /* marks the host's values as newer, after AIJ has changed them without doing so */
 PETSC_INTERN PetscErrorCode SpMVHostIsNewer(Mat);
-PETSC_INTERN PetscErrorCode SpMVOperandsBegin(SpMVPlace, Vec xx, Vec yy, Vec zz, SpMVOperands *);
-PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 
 /* host.c: the copy on the host and its products */
 /* brings the copy up to date if there have been enough products, or with `setup`; current: whether it is up to date */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHost_Seq(Mat, Mat_SpMV *, PetscBool setup, PetscBool *current);
 /* uses AIJ's product if out of memory, which is not an error */
 PETSC_INTERN PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVGetStatsHost_Seq(Mat, Mat_SpMV *, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVGetStatsNone_Seq(Mat, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+/* current: whether the copy is up to date; otherwise AIJ multiplies */
+PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, PetscBool current, SpMVOp, Vec, Vec, Vec);
 
 /* seq.c: a sequential matrix, on the host or on the device */
 /* brings the copy that such a product reads up to date */
@@ -483,10 +471,6 @@ PETSC_INTERN PetscErrorCode SpMVKeepBegin(Mat, const Mat_SpMV *, SpMVKeep *);
 PETSC_INTERN PetscErrorCode SpMVKeepSet(SpMVKeep *, Mat);
 PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
 
-/* coo.c: assembly from coordinates on the device */
-PETSC_INTERN const char *const SpMVCOOPlaces[]; /* the names of SpMVCOOPlace */
-PETSC_INTERN PetscErrorCode    MatSpMVShareCOO(Mat A, Mat B);
-
 /* dm.c: the name of the matrix type in the DM that created a matrix */
 PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 
@@ -510,100 +494,8 @@ PETSC_INTERN void           MatSpMVSetOps_View(Mat);
 PETSC_INTERN void           MatSpMVSetOps_Product(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_Parent(Mat, PetscBool, PetscBool, PetscBool);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_Product(Mat, PetscBool, PetscBool, PetscBool);
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
-PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);
-PETSC_INTERN void           MatSpMVSetOps_MPICUSPARSE(Mat);
-PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
-PETSC_INTERN void           MatSpMVSetOps_SeqValues(Mat);
-PETSC_INTERN void           MatSpMVSetOps_MPIValues(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, PetscBool);
 PETSC_INTERN void           MatSpMVSetOps_ProductCUDA(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
 
-/* coo.c: bytes on this rank's device of the maps, and of AIJCUSPARSE's CSR arrays if they are up to date; has: whether
-   there are maps */
-PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 bytes[2]);
-
-/* matspmv.c */
-PETSC_INTERN PetscErrorCode MatSpMVForget_SeqCUDA(Mat_SpMV *, int k); /* frees copy k */
-
-/* options.c */
-PETSC_INTERN SpMVCudaKernel SpMVKernelCUDA(SpMVKernel);
-
-/* device.c */
-/* the stream of PETSc's vectors */
-PETSC_INTERN PetscErrorCode SpMVGetStream(cudaStream_t *);
-/* copies host arrays to the device */
-PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged);
-/* a device vector with the values of a host vector, or the vector itself */
-PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *);
-PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *); /* copies the values back if `copy` */
-/* to = scale from, which may be the same vector, on this rank alone: VecCopy() and VecScale() are collective */
-PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to);
-
-/* mpi.c: the product of a parallel matrix whose diagonal block's kernel adds the off-diagonal block's product. It
-   follows SpMVHaloBegin() */
-typedef struct {
-  SpMVHalo           halo;
-  SpMVCudaStore      store;    /* of the diagonal block; NULL: this rank's product is not such a kernel */
-  const PetscScalar *received; /* the halo; NULL if there is none */
-  PetscBool          early;    /* the product begins together with the exchange */
-  PetscLogDouble     flops;
-} SpMVFusedProduct;
-/* Collective. Brings A up to date for products from vectors like x to vectors like y */
-PETSC_INTERN PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat, Vec x, Vec y, SpMVFusedProduct *);
-
-/* host.c: the product of AIJCUSPARSE */
-PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
-
-/* cuda.c: the copies on the device and their products */
-PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
-/* NULL: AIJCUSPARSE multiplies */
-PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
-PETSC_INTERN PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVPrepare_SeqCUDA(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal fraction, PetscBool *fused);
-
-/* values.c: AIJCUSPARSE's arrays on the device */
-typedef struct {
-  SpMVCudaCSR  csr;
-  PetscScalar *a; /* if they will be changed */
-  cudaStream_t stream;
-} SpMVValues;
-
-/* whether the newest values are there and can be used */
-PETSC_INTERN PetscErrorCode MatSpMVOnDevice_Seq(Mat, PetscBool *device);
-PETSC_INTERN PetscErrorCode SpMVValuesGet(Mat, PetscBool write, SpMVValues *);
-PETSC_INTERN PetscErrorCode SpMVValuesRestore(Mat, SpMVValues *);
-PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
-/* sets `entries` values from `first` on, in both arrays if the host's has the newest; not done if the device has not
-   multiplied */
-PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, PetscInt entries, const PetscScalar[],
-                                                       PetscBool *done);
-PETSC_INTERN PetscErrorCode MatSpMVMayCompress_Seq(Mat, PetscBool *compressed);
-PETSC_INTERN void           MatSpMVZeroed_CUDA(Mat, Mat_SpMV *);
-PETSC_INTERN PetscErrorCode MatSpMVNorm_MPICUDA(Mat, NormType, PetscReal *, PetscBool *done);
-
-/* copies.c */
-/* called after the newest values have moved to the device or to the host */
-PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours);
-PETSC_INTERN PetscErrorCode MatSpMVTranspose_SeqCUDA(Mat, Mat, PetscBool *done);
-
-/* dense.c */
-PETSC_INTERN PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat);
-/* NULL: AIJCUSPARSE multiplies, or out of memory */
-PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
-
-/* mpi.c: the halo for these vectors, which may be NULL. Collective */
-PETSC_INTERN PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat, Mat_SpMV *, Vec, Vec, Vec, PetscBool *ours);
-
-/* mpidense.c */
-PETSC_INTERN PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat);
-
-/* factor.c: triangular solves between host vectors */
-PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);
-#endif
+/* product.c: factor k of a product of matrices, or NULL; the first factor of our types */
+PETSC_INTERN Mat            SpMVProductFactor(Mat C, int k);
+PETSC_INTERN PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **);

@@ -4,6 +4,8 @@
 #include "matspmv.h"
 
 const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "paper", "SpMVKernel", "SPMV_KERNEL_", NULL};
+const char *const SpMVHaloTypes[]   = {"auto", "peer", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
+const char *const SpMVCOOPlaces[]   = {"auto", "host", "device", "SpMVCOOPlace", "SPMV_COO_", NULL};
 
 /* An integer option within [lower, upper]. PetscOptionsRangeInt() cannot be used: it rejects the default 0 ("choose")
    as out of range */
@@ -23,48 +25,64 @@ PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* -mat_<format>_<what>. Not by PetscSNPrintf(), which is slow: each new matrix needs a dozen of these names */
-static PetscErrorCode SpMVOptionName(const char format[], const char what[], char option[], size_t length)
+/*
+  -mat_<format>_<name> is the old name of -mat_spmv_<name>: its value moves to the new name, and PETSc reports it, once.
+  PetscOptionsDeprecated() gets whole names, because it forgets the prefix where it removes an option (PETSc 3.18). The
+  value of the new name, if that is set too, is kept (PETSc 3.18 replaces it)
+*/
+static PetscErrorCode SpMVOptionDeprecated(SpMVOptionItems PetscOptionsObject, const char format[], const char name[])
 {
+  const PetscOptions options                     = PetscOptionsObject->options;
+  char *const        prefix                      = PetscOptionsObject->prefix;
+  const char        *begin                       = prefix ? prefix : "", *value;
+  char               from[PETSC_MAX_OPTION_NAME] = "-mat_", to[PETSC_MAX_OPTION_NAME], *kept;
+  PetscBool          set;
+  PetscErrorCode     ierr;
+
   PetscFunctionBegin;
-  PetscCall(PetscStrncpy(option, "-mat_", length));
-  PetscCall(PetscStrlcat(option, format, length));
-  PetscCall(PetscStrlcat(option, "_", length));
-  PetscCall(PetscStrlcat(option, what, length));
+  PetscCall(PetscStrlcat(from, format, sizeof(from))); /* PetscSNPrintf() is slow, and each new matrix comes here */
+  PetscCall(PetscStrlcat(from, "_", sizeof(from)));
+  PetscCall(PetscStrlcat(from, name, sizeof(from)));
+  PetscCall(PetscOptionsHasName(options, prefix, from, &set));
+  if (!set) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(from, sizeof(from), "-%smat_%s_%s", begin, format, name));
+  PetscCall(PetscSNPrintf(to, sizeof(to), "-%smat_spmv_%s", begin, name));
+  PetscCall(PetscOptionsFindPair(options, NULL, to, &value, &set));
+  PetscCall(PetscStrallocpy(set ? value : NULL, &kept)); /* NULL if the option has no value */
+  PetscOptionsObject->prefix = NULL;
+  ierr                       = PetscOptionsDeprecated(from, to, "1.0.0 of PetscSpMV", NULL);
+  PetscOptionsObject->prefix = prefix; /* even after an error */
+  if (!ierr && set) ierr = PetscOptionsSetValue(options, to, kept);
+  PetscCall(PetscFree(kept));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads the options -mat_<format>_<name> that every format has; manual: the format's manual page */
+/* Reads the options that all formats share; manual: the format's manual page */
 PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char format[], const char manual[],
                                  SpMVCommonParams *p)
 {
-  const struct {
-    const char *name, *text;
-    PetscInt   *value;
-  } flags[] = {{"compress", "Omit column indices that the pattern implies, and repeated values", &p->compress},
-               {"single", "On a GPU, store values in single precision (sums stay double)", &p->single}};
-  char option[64];
+  static const char *const names[]  = {"node_size", "kernel", "setup_after", "compress", "single"};
+  PetscBool                compress = (PetscBool)p->compress, single = (PetscBool)p->single;
 
   PetscFunctionBegin;
-  PetscCall(SpMVOptionName(format, "node_size", option, sizeof(option)));
-  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, option,
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names); k++)
+    PetscCall(SpMVOptionDeprecated(PetscOptionsObject, format, names[k]));
+  PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_spmv_node_size",
                            "Rows and columns of a node block (1: no node blocks, 0: detect)", manual, 0, SPMV_MAX_NODE,
                            &p->node));
-  PetscCall(SpMVOptionName(format, "kernel", option, sizeof(option)));
-  PetscCall(PetscOptionsEnum(option, "Kernel of the product", manual, SpMVKernelTypes, (PetscEnum)p->kernel,
+  PetscCall(PetscOptionsEnum("-mat_spmv_kernel", "Kernel of the product", manual, SpMVKernelTypes, (PetscEnum)p->kernel,
                              (PetscEnum *)&p->kernel, NULL));
-  PetscCall(SpMVOptionName(format, "setup_after", option, sizeof(option)));
   PetscCall(SpMVOptionsInt(
-      A, PetscOptionsObject, option,
+      A, PetscOptionsObject, "-mat_spmv_setup_after",
       "On the host, number of AIJ products before the format is set up (-1: as many as take as long as the set-up)",
       manual, PETSC_DECIDE, PETSC_MAX_INT, &p->after));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(flags); k++) {
-    PetscBool on = (PetscBool)*flags[k].value;
-
-    PetscCall(SpMVOptionName(format, flags[k].name, option, sizeof(option)));
-    PetscCall(PetscOptionsBool(option, flags[k].text, manual, on, &on, NULL));
-    *flags[k].value = on;
-  }
+  PetscCall(PetscOptionsBool("-mat_spmv_compress", "Use diagonals and node blocks, which imply column indices", manual,
+                             compress, &compress, NULL));
+  PetscCall(PetscOptionsBool("-mat_spmv_single", "On a GPU, store values in single precision (sums stay double)",
+                             manual, single, &single, NULL));
+  p->compress = compress;
+  p->single   = single;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -124,16 +142,3 @@ PetscErrorCode SpMVReadOptions(Mat A, Mat_SpMV *spmv)
   PetscCall(PetscMemzero(spmv->parallel.agreed, sizeof(spmv->parallel.agreed)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-/* The device kernel for these options. Options with which AIJCUSPARSE multiplies are handled by the formats */
-SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel)
-{
-  switch (kernel) {
-  case SPMV_KERNEL_SLICES: return SPMVCUDA_KERNEL_SLICES;
-  case SPMV_KERNEL_VECTOR: return SPMVCUDA_KERNEL_ADAPTIVE;
-  case SPMV_KERNEL_PAPER: return SPMVCUDA_KERNEL_PAPER;
-  default: return SPMVCUDA_KERNEL_AUTO;
-  }
-}
-#endif

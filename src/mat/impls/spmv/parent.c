@@ -81,6 +81,45 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Whether new matrices use AIJCUSPARSE. The names of the types depend on it, so it is determined once, when the package
+  is registered. If the ranks of a communicator differ, its matrices use the host.
+*/
+PetscErrorCode SpMVUseDevice(MPI_Comm comm, PetscBool *use)
+{
+  static int  settled = -1;
+  int         all;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  if (settled < 0) {
+    const char *const option[] = {"-device_enable", "-device_enable_cuda"};
+
+    settled = SpMVCUDA.devices && (*SpMVCUDA.devices)() > 0;
+    for (int k = 0; k < 2; k++) {
+      char      value[16];
+      PetscBool set, none;
+
+      PetscCall(PetscOptionsGetString(NULL, NULL, option[k], value, sizeof(value), &set));
+      PetscCall(PetscStrcasecmp(set ? value : "", "none", &none));
+      if (none) settled = 0;
+    }
+  }
+  all = settled;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (size > 1 && SpMVCUDA.devices) PetscCallMPI(MPI_Allreduce(&settled, &all, 1, MPI_INT, MPI_MIN, comm));
+  *use = (PetscBool)all;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Marks the host's values as newer than the device's, after AIJ has changed them without doing so */
+PetscErrorCode SpMVHostIsNewer(Mat A)
+{
+  PetscFunctionBegin;
+  if (SpMVCUDA.hostisnewer) PetscCall((*SpMVCUDA.hostisnewer)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Replaces a composed function if there is one: a matrix that is bound to the CPU does not have all of them */
 PetscErrorCode SpMVReplaceFunction(Mat A, const char name[], PetscErrorCode (*function)(Mat))
 {
@@ -107,19 +146,6 @@ static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
   PetscCall((*SpMVParents[spmv->device][mpi].retrieve)(A));
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
   PetscCall(SpMVHostIsNewer(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatStoreValues() of AIJCUSPARSE stores the host's values even if the device's are newer (up to PETSc 3.26): copy them
-   first */
-static PetscErrorCode MatStoreValues_SpMV(Mat A)
-{
-  const PetscScalar *a;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetArrayRead(A, &a));
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
-  PetscCall((*SpMVParents[1][0].store)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -175,8 +201,6 @@ PetscErrorCode MatSpMVCompose_Parent(Mat A, PetscBool device, PetscBool mpi, Pet
   PetscFunctionBegin;
   PetscCall(
       SpMVReplaceFunction(A, "MatRetrieveValues_C", ours ? MatRetrieveValues_SpMV : SpMVParents[device][mpi].retrieve));
-  if (device && !mpi)
-    PetscCall(SpMVReplaceFunction(A, "MatStoreValues_C", ours ? MatStoreValues_SpMV : SpMVParents[device][mpi].store));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -191,5 +215,6 @@ PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   for (int k = 0; SpMVKinds[device][mpi].compose[k]; k++)
     PetscCall((*SpMVKinds[device][mpi].compose[k])(A, device, mpi, ours));
+  for (int k = 0; device && SpMVCUDA.compose[k]; k++) PetscCall((*SpMVCUDA.compose[k])(A, device, mpi, ours));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

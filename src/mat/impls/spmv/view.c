@@ -56,25 +56,6 @@ static PetscErrorCode MatSpMVGetStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-/* Views the memory on GPUs for assembly from coordinates. Either all ranks have a map or none does */
-static PetscErrorCode MatSpMVViewCOO(Mat A, const Mat_SpMV *spmv, PetscViewer viewer)
-{
-  PetscBool  has;
-  PetscInt64 bytes[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGetCOOBytes(A, &has, bytes));
-  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bytes, 2, MPIU_INT64, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  PetscCall(PetscViewerASCIIPrintf(viewer,
-                                   "%s format, map of MatSetPreallocationCOO(): %" PetscInt64_FMT
-                                   " bytes, AIJCUSPARSE's arrays: %" PetscInt64_FMT " bytes\n",
-                                   spmv->format->name, bytes[0], bytes[1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 {
   Mat_SpMV         *spmv;
@@ -101,18 +82,11 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 
     PetscCall(SpMVAgree(comm, MatSpMVGetStats_MPI(A, spmv, stats)));
     for (int k = 0; k < 2; k++) PetscCall(SpMVViewStats(spmv, which[k], &stats[k], comm, viewer));
-#if defined(PETSCSPMV_HAVE_CUDA)
-    if (spmv->exchange.halo)
-      PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name,
-                                       SpMVHaloDescribe(spmv->exchange.halo)));
-#endif
   } else {
     PetscCall(MatSpMVGetStats_Seq(A, PETSC_FALSE, &stats[0]));
     PetscCall(SpMVViewStats(spmv, "", &stats[0], PETSC_COMM_SELF, viewer));
   }
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCall(MatSpMVViewCOO(A, spmv, viewer));
-#endif
+  if (spmv->backend) PetscCall((*spmv->backend->view)(A, spmv, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -14,33 +14,7 @@
   if the matrix is converted back to its parent type. A matrix without this container was preallocated by AIJCUSPARSE's
   functions.
 */
-#include "mat/impls/spmv/matspmv.h"
-
-const char *const SpMVCOOPlaces[] = {"auto", "host", "device", "SpMVCOOPlace", "SPMV_COO_", NULL};
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include <petscsf.h>
-  #include "core/cuda/csr/coo.h"
-
-static const char SpMVCOOContainer[] = "PetscSpMV_COO";
-
-/* Entries in other ranks' rows */
-typedef struct {
-  PetscSF     sf; /* leaves: the entries sent; roots: the entries received. NULL if no rank sends any */
-  PetscInt64  nsend, nreceive;
-  PetscInt64 *place; /* on the device: the positions in the program's arrays of the entries sent */
-  /* on the device, until the maps are made: row and column indices of the entries received */
-  PetscInt    *received;
-  PetscScalar *send, *receive; /* on the device */
-} SpMVCOOExchange;
-
-typedef struct {
-  SpMVCudaCOO      map[2]; /* of a sequential matrix, or of the two blocks */
-  PetscCount       n;      /* entries of the program's arrays */
-  PetscObjectId    id;
-  PetscObjectState nonzerostate; /* of the matrix with this id when it has the map's pattern */
-  SpMVCOOExchange  exchange;
-} SpMVCOO;
+#include "coo.h"
 
 static PetscErrorCode SpMVCOODestroy(SpMVCOO **coo)
 {
@@ -170,7 +144,7 @@ static PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
   PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaMemsetAsync(a, 0, (size_t)nonzeros * sizeof(PetscScalar), stream));
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(A, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -216,37 +190,6 @@ static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpM
 
 /* ---------------------------------------------------------------- preallocation */
 
-/* What prevents the device from sorting; AIJ reports the last one as an error, too */
-typedef enum { SPMV_COO_SORTED, SPMV_COO_NO_MEMORY, SPMV_COO_NOT_SUPPORTED, SPMV_COO_WRONG_INDEX } SpMVCOOFailure;
-
-static PetscErrorCode SpMVCOOCheck(cudaError_t error, SpMVCOOFailure *failure)
-{
-  PetscFunctionBegin;
-  if (error == cudaErrorMemoryAllocation)
-    *failure = SPMV_COO_NO_MEMORY;
-  else if (error == cudaErrorNotSupported)
-    *failure = SPMV_COO_NOT_SUPPORTED;
-  else if (error == cudaErrorInvalidValue)
-    *failure = SPMV_COO_WRONG_INDEX;
-  else
-    PetscCallCUDA(error);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: either all ranks sort on the device or none does */
-static PetscErrorCode MatSpMVAgreeCOO(Mat A, SpMVCOOFailure *failure)
-{
-  int         mine  = *failure, all;
-  const char *why[] = {NULL, "out of GPU memory", "too many entries for the device, or the device is not supported",
-                       "an index is too large"};
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
-  *failure = (SpMVCOOFailure)all;
-  if (all) PetscCall(PetscInfo(A, "Entries are sorted on the host: %s\n", why[all]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Sorts the entries of a sequential matrix, or of both blocks */
 static PetscErrorCode SpMVCOOSort(const SpMVCudaIndices *all, PetscBool mpi, cudaStream_t stream, SpMVCOO *coo,
                                   SpMVCOOFailure *failure)
@@ -260,146 +203,6 @@ static PetscErrorCode SpMVCOOSort(const SpMVCudaIndices *all, PetscBool mpi, cud
     error           = SpMVCudaCOOCreate(&indices, stream, &coo->map[k]);
   }
   PetscCall(SpMVCOOCheck(error, failure));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sorts the entries that other ranks own by owner: count[] is the number of entries of each owner, to[] the position of
-   each entry in this order */
-static PetscErrorCode SpMVCOOCountOwners(PetscLayout rmap, PetscInt n, const PetscInt row[], PetscInt count[],
-                                         PetscInt to[])
-{
-  PetscMPIInt size, owner = 0;
-  PetscInt   *next;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(rmap->comm, &size));
-  PetscCall(PetscArrayzero(count, size));
-  for (PetscInt q = 0; q < n; q++) {
-    if (row[q] < rmap->range[owner] || row[q] >= rmap->range[owner + 1])
-      PetscCall(PetscLayoutFindOwner(rmap, row[q], &owner));
-    to[q] = owner;
-    count[owner]++;
-  }
-  PetscCall(PetscCalloc1(size + 1, &next));
-  for (PetscMPIInt r = 0; r < size; r++) next[r + 1] = next[r] + count[r];
-  for (PetscInt q = 0; q < n; q++) to[q] = next[to[q]]++;
-  PetscCall(PetscFree(next));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. Creates the PetscSF that sends entries, sorted by owner, to their owners. An owner stores what it
-   receives in the order of the senders' ranks */
-static PetscErrorCode SpMVCOOExchangeCreate(MPI_Comm comm, const PetscInt count[], SpMVCOOExchange *e)
-{
-  PetscInt    *from, *offset, *theirs, total = 0, q = 0;
-  PetscSFNode *root;
-  PetscMPIInt  size;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(PetscMalloc3(size, &from, size, &offset, size, &theirs));
-  PetscCallMPI(MPI_Alltoall(count, 1, MPIU_INT, from, 1, MPIU_INT, comm));
-  for (PetscMPIInt r = 0; r < size; r++) {
-    offset[r] = total;
-    total += from[r];
-  }
-  PetscCallMPI(MPI_Alltoall(offset, 1, MPIU_INT, theirs, 1, MPIU_INT, comm));
-  e->nreceive = total;
-  PetscCall(PetscMalloc1(e->nsend, &root));
-  for (PetscMPIInt r = 0; r < size; r++) {
-    for (PetscInt k = 0; k < count[r]; k++, q++) {
-      root[q].rank  = r;
-      root[q].index = theirs[r] + k;
-    }
-  }
-  PetscCall(PetscFree3(from, offset, theirs));
-  PetscCall(PetscSFCreate(comm, &e->sf));
-  PetscCall(PetscSFSetGraph(e->sf, total, (PetscInt)e->nsend, NULL, PETSC_OWN_POINTER, root, PETSC_OWN_POINTER));
-  PetscCall(PetscSFSetUp(e->sf));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Gets from the device the entries that other ranks own: the number for each rank, and their row and column indices
-  sorted by owner, in arrays that the caller frees. `place` on the device is put into the same order
-*/
-static PetscErrorCode SpMVCOOGetRemote(PetscLayout rmap, PetscInt64 n, PetscInt64 *place, PetscInt *i, PetscInt **count,
-                                       PetscInt **indices)
-{
-  PetscInt   *row, *to, *col;
-  PetscInt64 *at, *ordered;
-  PetscMPIInt size;
-  size_t      bytes[2];
-  void       *host[2];
-  const void *device[2] = {place, i};
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(rmap->comm, &size));
-  PetscCall(PetscCalloc1(size, count));
-  PetscCall(PetscMalloc1(2 * n, indices));
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc4(2 * n, &row, n, &to, n, &at, n, &ordered));
-  col      = row + n;
-  host[0]  = at;
-  host[1]  = row;
-  bytes[0] = (size_t)n * sizeof(*at);
-  bytes[1] = 2 * (size_t)n * sizeof(*row);
-  PetscCallCUDA(SpMVCudaDownload(2, host, device, bytes));
-  PetscCall(SpMVCOOCountOwners(rmap, (PetscInt)n, row, *count, to));
-  for (PetscInt64 q = 0; q < n; q++) {
-    (*indices)[to[q]]     = row[q];
-    (*indices)[n + to[q]] = col[q];
-    ordered[to[q]]        = at[q];
-  }
-  PetscCallCUDA(cudaMemcpy(place, ordered, bytes[0], cudaMemcpyHostToDevice));
-  PetscCall(PetscFree4(row, to, at, ordered));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. Sends the indices of entries in other ranks' rows to the owners; the indices received are appended to
-   `indices` */
-static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaIndices *indices, cudaStream_t stream,
-                                                 SpMVCOOExchange *e, SpMVCOOFailure *failure)
-{
-  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
-  PetscInt      *i = NULL, *j = NULL, *count, *sent, *received;
-  int            any, mine;
-  size_t         values, bytes;
-  cudaError_t    error = cudaSuccess;
-
-  PetscFunctionBegin;
-  if (!*failure) error = SpMVCudaCOORemote(indices, stream, &e->nsend, &e->place, &i, &j);
-  PetscCall(SpMVCOOCheck(error, failure));
-  if (e->nsend && A->nooffprocentries) *failure = SPMV_COO_WRONG_INDEX;
-  if (e->nsend > PETSC_INT_MAX) *failure = SPMV_COO_NOT_SUPPORTED;
-  if (spmv->ignores_offproc) e->nsend = 0;
-  PetscCall(MatSpMVAgreeCOO(A, failure));
-  if (*failure) PetscFunctionReturn(PETSC_SUCCESS);
-  mine = e->nsend > 0;
-  PetscCallMPI(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm));
-  if (!any) PetscFunctionReturn(PETSC_SUCCESS);
-
-  PetscCall(SpMVAgree(comm, SpMVCOOGetRemote(A->rmap, e->nsend, e->place, i, &count, &sent)));
-  PetscCall(SpMVCOOExchangeCreate(comm, count, e));
-  PetscCall(PetscFree(count));
-  PetscCall(PetscMalloc1(2 * e->nreceive, &received));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(PetscSFReduceBegin(e->sf, MPIU_INT, sent + k * e->nsend, received + k * e->nreceive, MPI_REPLACE));
-    PetscCall(PetscSFReduceEnd(e->sf, MPIU_INT, sent + k * e->nsend, received + k * e->nreceive, MPI_REPLACE));
-  }
-  bytes  = 2 * (size_t)e->nreceive * sizeof(PetscInt);
-  values = (size_t)(e->nsend + e->nreceive) * sizeof(PetscScalar);
-  if (bytes) error = cudaMalloc((void **)&e->received, bytes);
-  if (error == cudaSuccess && bytes) error = cudaMemcpy(e->received, received, bytes, cudaMemcpyHostToDevice);
-  if (error == cudaSuccess && values) error = cudaMalloc((void **)&e->send, values);
-  if (error) (void)cudaGetLastError();
-  if (e->send) e->receive = e->send + e->nsend;
-  PetscCall(SpMVCOOCheck(error, failure));
-  PetscCall(PetscFree(sent));
-  PetscCall(PetscFree(received));
-  indices->count[1] = e->nreceive;
-  indices->i[1]     = e->received;
-  indices->j[1]     = e->received ? e->received + e->nreceive : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -422,7 +225,7 @@ static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, 
   PetscFunctionBegin;
   PetscCall(PetscNew(coo));
   (*coo)->n = n;
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(SpMVCOOStage(2, array, (size_t)n * sizeof(PetscInt), &copy, &error));
   PetscCall(SpMVCOOCheck(error, &failure));
   indices.i[0] = (const PetscInt *)array[0];
@@ -574,7 +377,7 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
 
   PetscFunctionBegin;
   if (!SpMVCudaCOONonzeros(map)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (A->boundtocpu) {
     PetscCall(MatSpMVAddCOO_SeqHost(A, map, v, mode, stream));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -609,22 +412,6 @@ static PetscErrorCode MatSpMVCheckCOO(Mat A, PetscBool mpi, const Mat block[2], 
   if (!mpi && id == coo->id && A->nonzerostate != coo->nonzerostate) same = PETSC_FALSE;
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
              "The nonzero pattern has changed since MatSetPreallocationCOO(): call it again before MatSetValuesCOO()");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. Sends values to the owners of their rows */
-static PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v)
-{
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
-  PetscCallCUDA(SpMVCudaCOOPack(e->nsend, e->place, v, e->send, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscSFReduceWithMemTypeBegin(e->sf, MPIU_SCALAR, PETSC_MEMTYPE_CUDA, e->send, PETSC_MEMTYPE_CUDA,
-                                          e->receive, MPI_REPLACE));
-  PetscCall(PetscSFReduceEnd(e->sf, MPIU_SCALAR, e->send, e->receive, MPI_REPLACE));
-  if (stream != PetscDefaultCudaStream) PetscCallCUDA(cudaStreamSynchronize(PetscDefaultCudaStream)); /* PetscSF's */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -726,22 +513,5 @@ PetscErrorCode MatSpMVCompose_COO(Mat A, PetscBool device, PetscBool mpi, PetscB
                                                 : parent->preallocatecoo));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C",
                                        ours || coo ? MatSetValuesCOO_SpMVCUDA : parent->setvaluescoo));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
-/* B is a duplicate of A and has the same pattern */
-PetscErrorCode MatSpMVShareCOO(Mat A, Mat B)
-{
-  PetscFunctionBegin;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscContainer container;
-
-  PetscCall(PetscObjectQuery((PetscObject)A, SpMVCOOContainer, (PetscObject *)&container));
-  if (container) PetscCall(PetscObjectCompose((PetscObject)B, SpMVCOOContainer, (PetscObject)container));
-#else
-  (void)A;
-  (void)B;
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

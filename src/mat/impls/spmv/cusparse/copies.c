@@ -5,10 +5,8 @@
   to make AIJCUSPARSE's arrays: with those, MatDuplicate() of 140,000 nonzeros and a product took 1.4 ms instead of 0.9
   on an H200, and with 14 million as long as through the host.
 */
-#include "mat/impls/spmv/matspmv.h"
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include "core/cuda/csr/csr.h"
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
+#include "core/cuda/csr/csr.h"
 
 /* ---------------------------------------------------------------- copies */
 
@@ -135,4 +133,3 @@ PetscErrorCode MatSpMVTranspose_SeqCUDA(Mat A, Mat T, PetscBool *done)
   PetscCall(SpMVValuesRestore(A, &v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif

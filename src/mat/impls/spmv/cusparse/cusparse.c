@@ -1,10 +1,9 @@
 /*
-  Operations of AIJCUSPARSE that are corrected for our matrices, because they accept device vectors only or have bugs.
-  Each problem was found in PETSc 3.26.1; with a later release, check whether the correction is still needed.
+  Operations of AIJCUSPARSE that are corrected for our matrices, because they accept device vectors only or have faults;
+  its products are corrected in parent.c and ../cuda/dense.c, its triangular solves in factor.c. PETSc 3.26.1 has all of
+  these faults; docs/petsc-issues.md will say for each with which release its correction can go.
 */
-#include "mat/impls/spmv/matspmv.h"
-
-#if defined(PETSCSPMV_HAVE_CUDA)
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
 
 /*
   AIJCUSPARSE's function writes to device vectors only, does not check their length, and does not handle compressed
@@ -150,15 +149,15 @@ static PetscErrorCode MatBindToCPU_SeqSpMVCUDA(Mat A, PetscBool bind)
   PetscCall((*spmv->parent.bindtocpu)(A, bind));
   /* while bound, AIJ's operations change the host's values without marking them as newer */
   if (!bind && A->offloadmask == PETSC_OFFLOAD_BOTH) A->offloadmask = PETSC_OFFLOAD_CPU;
-  #define SpMVTakeOver(op)               \
-    do {                                 \
-      if (A->ops->op != spmv->ours.op) { \
-        spmv->parent.op = A->ops->op;    \
-        A->ops->op      = spmv->ours.op; \
-      }                                  \
-    } while (0)
-  SpMVHooks(SpMVTakeOver);
-  #undef SpMVTakeOver
+#define SpMVHookAgain(op)              \
+  do {                                 \
+    if (A->ops->op != spmv->ours.op) { \
+      spmv->parent.op = A->ops->op;    \
+      A->ops->op      = spmv->ours.op; \
+    }                                  \
+  } while (0)
+  SpMVHooks(SpMVHookAgain);
+#undef SpMVHookAgain
   PetscCall(MatSpMVComposeFunctions(A, PETSC_TRUE));
   PetscCall(MatSpMVForget(A, spmv)); /* the copies belong to the other side (host or device) */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -189,6 +188,27 @@ static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatStoreValues() of AIJCUSPARSE stores the host's values even if the device's are newer (up to PETSc 3.26): copy them
+   first */
+static PetscErrorCode MatStoreValues_SeqSpMVCUDA(Mat A)
+{
+  const PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall((*SpMVParents[1][0].store)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVCompose_CUSPARSE(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
+{
+  PetscFunctionBegin;
+  if (device && !mpi)
+    PetscCall(SpMVReplaceFunction(A, "MatStoreValues_C", ours ? MatStoreValues_SeqSpMVCUDA : SpMVParents[1][0].store));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MPIAIJCUSPARSE's preallocation leaves the diagonal block with block size 1, whereas MPIAIJ's own gives it the block
   size of the matrix, which PCPBJACOBI needs.
@@ -206,7 +226,7 @@ PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  #if defined(PETSC_USE_COMPLEX)
+#if defined(PETSC_USE_COMPLEX)
 /*
   MPIAIJCUSPARSE compiles MPIAIJ's functions for entries in a hash table as CUDA C++, which requires a greater alignment
   of complex numbers than they have there. So such a matrix gets MPIAIJ's functions, from a matrix that is created for
@@ -232,28 +252,27 @@ static PetscErrorCode MatSetUp_MPISpMVCUDA(Mat A)
   PetscCall(MatDestroy(&host));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-  #endif
+#endif
 
 /* Called after MatSpMVSetOps_MPI() */
 void MatSpMVSetOps_MPICUSPARSE(Mat A)
 {
   A->ops->norm = MatNorm_MPISpMVCUDA;
-  #if defined(PETSC_USE_COMPLEX)
+#if defined(PETSC_USE_COMPLEX)
   if (A->ops->setup) A->ops->setup = MatSetUp_MPISpMVCUDA;
-  #endif
+#endif
 }
 
 /* Called after MatSpMVSetOps_SeqCUDA() */
 void MatSpMVSetOps_SeqCUSPARSE(Mat A)
 {
-  #define SpMVSet(op, f) \
-    if (A->ops->op) A->ops->op = f
+#define SpMVSet(op, f) \
+  if (A->ops->op) A->ops->op = f
   SpMVSet(bindtocpu, MatBindToCPU_SeqSpMVCUDA);
   SpMVSet(getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
   SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
   SpMVSet(scale, MatScale_SeqSpMVCUDA);
   SpMVSet(zeroentries, MatZeroEntries_SeqSpMVCUDA);
   SpMVSet(axpy, MatAXPY_SeqSpMVCUDA);
-  #undef SpMVSet
+#undef SpMVSet
 }
-#endif

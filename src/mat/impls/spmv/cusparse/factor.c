@@ -7,9 +7,7 @@
   lets us register another function that creates factors. Each numeric factorization sets the solves, so they are
   replaced after it.
 */
-#include "mat/impls/spmv/matspmv.h"
-
-#if defined(PETSCSPMV_HAVE_CUDA)
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
 
 static const char          SpMVFactorKey[]  = "PetscSpMVFactor";
 static const char *const   SpMVFactorKeys[] = {"PetscSpMVFactorRows", "PetscSpMVFactorColumns",
@@ -40,14 +38,14 @@ static PetscErrorCode SpMVFactorGet(Mat F, SpMVFactor **f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  /* Replaces AIJCUSPARSE's function, if there is one, by ours */
-  #define SpMVTake(F, f, op, function)                  \
-    do {                                                \
-      if ((F)->ops->op && (F)->ops->op != (function)) { \
-        (f)->ops.op  = (F)->ops->op;                    \
-        (F)->ops->op = function;                        \
-      }                                                 \
-    } while (0)
+/* Replaces AIJCUSPARSE's function, if there is one, by ours */
+#define SpMVTake(F, f, op, function)                  \
+  do {                                                \
+    if ((F)->ops->op && (F)->ops->op != (function)) { \
+      (f)->ops.op  = (F)->ops->op;                    \
+      (F)->ops->op = function;                        \
+    }                                                 \
+  } while (0)
 
 static PetscErrorCode SpMVFactorKeep(Mat F, SpMVFactor                                                      *f,
                                      PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *), IS row,
@@ -127,77 +125,54 @@ static PetscErrorCode SpMVFactorTakeSolves(Mat F, SpMVFactor *f, Mat A, const Ma
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatLUFactorNumeric_SpMVFactor(Mat F, Mat A, const MatFactorInfo *info)
-{
-  SpMVFactor *f;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVFactorGet(F, &f));
-  PetscCall((*f->ops.lufactornumeric)(F, A, info));
-  SpMVTake(F, f, lufactornumeric, MatLUFactorNumeric_SpMVFactor);
-  PetscCall(SpMVFactorTakeSolves(F, f, A, info));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatCholeskyFactorNumeric_SpMVFactor(Mat F, Mat A, const MatFactorInfo *info)
-{
-  SpMVFactor *f;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVFactorGet(F, &f));
-  PetscCall((*f->ops.choleskyfactornumeric)(F, A, info));
-  SpMVTake(F, f, choleskyfactornumeric, MatCholeskyFactorNumeric_SpMVFactor);
-  PetscCall(SpMVFactorTakeSolves(F, f, A, info));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define SpMVFactorNumeric(Name, op)                                                                  \
+  static PetscErrorCode Mat##Name##FactorNumeric_SpMVFactor(Mat F, Mat A, const MatFactorInfo *info) \
+  {                                                                                                  \
+    SpMVFactor *f;                                                                                   \
+                                                                                                     \
+    PetscFunctionBegin;                                                                              \
+    PetscCall(SpMVFactorGet(F, &f));                                                                 \
+    PetscCall((*f->ops.op)(F, A, info));                                                             \
+    SpMVTake(F, f, op, Mat##Name##FactorNumeric_SpMVFactor);                                         \
+    PetscCall(SpMVFactorTakeSolves(F, f, A, info));                                                  \
+    PetscFunctionReturn(PETSC_SUCCESS);                                                              \
+  }                                                                                                  \
+  static PetscErrorCode Mat##Name##FactorNumeric_SpMVFactor(Mat, Mat, const MatFactorInfo *)
+SpMVFactorNumeric(LU, lufactornumeric);
+SpMVFactorNumeric(Cholesky, choleskyfactornumeric);
 
 /* ---------------------------------------------------------------- the symbolic phases, which set the numeric one */
 
-static PetscErrorCode MatLUFactorSymbolic_SpMVFactor(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
-{
-  SpMVFactor *f;
+#define SpMVFactorSymbolicLU(Name, op)                                                                                \
+  static PetscErrorCode Mat##Name##FactorSymbolic_SpMVFactor(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info) \
+  {                                                                                                                   \
+    SpMVFactor *f;                                                                                                    \
+                                                                                                                      \
+    PetscFunctionBegin;                                                                                               \
+    PetscCall(SpMVFactorGet(F, &f));                                                                                  \
+    PetscCall((*f->ops.op)(F, A, row, col, info));                                                                    \
+    SpMVTake(F, f, lufactornumeric, MatLUFactorNumeric_SpMVFactor);                                                   \
+    PetscCall(SpMVFactorKeep(F, f, f->ops.op, row, col, info));                                                       \
+    PetscFunctionReturn(PETSC_SUCCESS);                                                                               \
+  }                                                                                                                   \
+  static PetscErrorCode Mat##Name##FactorSymbolic_SpMVFactor(Mat, Mat, IS, IS, const MatFactorInfo *)
+SpMVFactorSymbolicLU(LU, lufactorsymbolic);
+SpMVFactorSymbolicLU(ILU, ilufactorsymbolic);
 
-  PetscFunctionBegin;
-  PetscCall(SpMVFactorGet(F, &f));
-  PetscCall((*f->ops.lufactorsymbolic)(F, A, row, col, info));
-  SpMVTake(F, f, lufactornumeric, MatLUFactorNumeric_SpMVFactor);
-  PetscCall(SpMVFactorKeep(F, f, f->ops.lufactorsymbolic, row, col, info));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatILUFactorSymbolic_SpMVFactor(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
-{
-  SpMVFactor *f;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVFactorGet(F, &f));
-  PetscCall((*f->ops.ilufactorsymbolic)(F, A, row, col, info));
-  SpMVTake(F, f, lufactornumeric, MatLUFactorNumeric_SpMVFactor);
-  PetscCall(SpMVFactorKeep(F, f, f->ops.ilufactorsymbolic, row, col, info));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatCholeskyFactorSymbolic_SpMVFactor(Mat F, Mat A, IS perm, const MatFactorInfo *info)
-{
-  SpMVFactor *f;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVFactorGet(F, &f));
-  PetscCall((*f->ops.choleskyfactorsymbolic)(F, A, perm, info));
-  SpMVTake(F, f, choleskyfactornumeric, MatCholeskyFactorNumeric_SpMVFactor);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatICCFactorSymbolic_SpMVFactor(Mat F, Mat A, IS perm, const MatFactorInfo *info)
-{
-  SpMVFactor *f;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVFactorGet(F, &f));
-  PetscCall((*f->ops.iccfactorsymbolic)(F, A, perm, info));
-  SpMVTake(F, f, choleskyfactornumeric, MatCholeskyFactorNumeric_SpMVFactor);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define SpMVFactorSymbolicCholesky(Name, op)                                                                   \
+  static PetscErrorCode Mat##Name##FactorSymbolic_SpMVFactor(Mat F, Mat A, IS perm, const MatFactorInfo *info) \
+  {                                                                                                            \
+    SpMVFactor *f;                                                                                             \
+                                                                                                               \
+    PetscFunctionBegin;                                                                                        \
+    PetscCall(SpMVFactorGet(F, &f));                                                                           \
+    PetscCall((*f->ops.op)(F, A, perm, info));                                                                 \
+    SpMVTake(F, f, choleskyfactornumeric, MatCholeskyFactorNumeric_SpMVFactor);                                \
+    PetscFunctionReturn(PETSC_SUCCESS);                                                                        \
+  }                                                                                                            \
+  static PetscErrorCode Mat##Name##FactorSymbolic_SpMVFactor(Mat, Mat, IS, const MatFactorInfo *)
+SpMVFactorSymbolicCholesky(Cholesky, choleskyfactorsymbolic);
+SpMVFactorSymbolicCholesky(ICC, iccfactorsymbolic);
 
 static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
 {
@@ -237,4 +212,3 @@ PetscErrorCode SpMVRegisterFactors(void)
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif

@@ -6,10 +6,8 @@
   every change increases the state. What the device cannot do (a new pattern, columns that do not ascend, too little
   memory) is done by the parent.
 */
-#include "mat/impls/spmv/matspmv.h"
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include "core/cuda/csr/csr.h"
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
+#include "core/cuda/csr/csr.h"
 
 /* ---------------------------------------------------------------- the arrays */
 
@@ -30,7 +28,7 @@ PetscErrorCode SpMVValuesGet(Mat A, PetscBool write, SpMVValues *v)
   MatInfo         info;
 
   PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&v->stream));
+  PetscCall(PetscGetCurrentCUDAStream(&v->stream));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
   v->csr.m           = A->rmap->n;
@@ -83,7 +81,7 @@ PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat A, PetscInt first, PetscInt entrie
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  *done = (PetscBool)(spmv && spmv->device && !A->boundtocpu && spmv->cuda[0].store);
+  *done = (PetscBool)(spmv && spmv->backend && !A->boundtocpu && spmv->cuda->copy[0].store);
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   if (before != PETSC_OFFLOAD_GPU) {
     PetscCall(MatSeqAIJGetArrayRead(A, (const PetscScalar **)&host));
@@ -114,8 +112,8 @@ PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv && SpMVKeyHasNonzeroState(&spmv->compressed.key, A)) {
-    *compressed = spmv->compressed.may;
+  if (spmv && SpMVKeyHasNonzeroState(&spmv->cuda->compressed.key, A)) {
+    *compressed = spmv->cuda->compressed.may;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatSpMVGetPattern_Seq(A, &csr));
@@ -123,8 +121,8 @@ PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
   *compressed = (PetscBool)(empty > 0 && empty >= csr.m / 2);
   PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
   if (spmv) {
-    SpMVKeySet(&spmv->compressed.key, A);
-    spmv->compressed.may = *compressed;
+    SpMVKeySet(&spmv->cuda->compressed.key, A);
+    spmv->cuda->compressed.may = *compressed;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -145,11 +143,13 @@ static PetscErrorCode MatSetValues_SpMVCUDA(Mat A, PetscInt m, const PetscInt im
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVIsMPI(A, &mpi));
-  A->ops->setvalues = spmv && spmv->zeroed.setvalues ? spmv->zeroed.setvalues : SpMVParents[1][mpi].setvalues;
+  A->ops->setvalues =
+      spmv && spmv->cuda->zeroed.setvalues ? spmv->cuda->zeroed.setvalues : SpMVParents[1][mpi].setvalues;
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   for (int k = 0; k < 2 && block[k]; k++) {
     PetscCall(MatSpMVGet(block[k], &spmv));
-    if (!spmv || block[k]->offloadmask != PETSC_OFFLOAD_GPU || !SpMVKeyIsCurrent(&spmv->zeroed.key, block[k])) continue;
+    if (!spmv || block[k]->offloadmask != PETSC_OFFLOAD_GPU || !SpMVKeyIsCurrent(&spmv->cuda->zeroed.key, block[k]))
+      continue;
     PetscCall(MatGetInfo(block[k], MAT_LOCAL, &info));
     PetscCall(MatSeqAIJGetArrayWrite(block[k], &a));
     PetscCall(PetscArrayzero(a, (size_t)info.nz_used));
@@ -166,11 +166,11 @@ void MatSpMVZeroed_CUDA(Mat A, Mat_SpMV *spmv)
 {
   if (!A->assembled || A->hash_active || A->boundtocpu) return;
   if (A->ops->setvalues != MatSetValues_SpMVCUDA) {
-    spmv->zeroed.setvalues = A->ops->setvalues;
-    A->ops->setvalues      = MatSetValues_SpMVCUDA;
+    spmv->cuda->zeroed.setvalues = A->ops->setvalues;
+    A->ops->setvalues            = MatSetValues_SpMVCUDA;
   }
-  SpMVKeySet(&spmv->zeroed.key, A);
-  spmv->zeroed.key.state++;
+  SpMVKeySet(&spmv->cuda->zeroed.key, A);
+  spmv->cuda->zeroed.key.state++;
 }
 
 static PetscErrorCode MatZeroEntries_MPISpMVCUDA(Mat A)
@@ -225,7 +225,7 @@ static PetscErrorCode MatSpMVLocalNorm_MPICUDA(NormType type, const Mat block[2]
   int          count = 0;
 
   PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   *done = PETSC_TRUE;
   for (int k = 0; k < 2 && *done; k++) {
     MatInfo info;
@@ -287,13 +287,12 @@ PetscErrorCode MatSpMVNorm_MPICUDA(Mat A, NormType type, PetscReal *norm, PetscB
   if (type != NORM_1 && type != NORM_INFINITY && type != NORM_FROBENIUS) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
   *norm = 0;
-  ierr  = MatSpMVLocalNorm_MPICUDA(type, block, norm, sum, done);
-  PetscCall(SpMVAgree(comm, ierr));
-  all = *done;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm));
+  ierr  = SpMVAgree(comm, MatSpMVLocalNorm_MPICUDA(type, block, norm, sum, done));
+  all   = *done && !ierr;
+  if (!ierr) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm));
   *done = (PetscBool)all;
   if (*done && type == NORM_1) ierr = SpMVLargestColumn(A, block[1]->cmap->n, garray, sum, norm);
-  for (int k = 0; k < 2; k++) PetscCall(PetscFree(sum[k]));
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(sum[k])); /* even after an error */
   PetscCall(ierr);
   if (!*done || type == NORM_1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, norm, 1, MPIU_REAL, type == NORM_INFINITY ? MPIU_MAX : MPIU_SUM, comm));
@@ -452,9 +451,9 @@ static PetscErrorCode MatSpMVZeroRows_SeqCUDA(Mat A, PetscBool columns, PetscInt
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVRowsGet(A, n, row, diag, &rows, done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVGetStream(&v.stream));
+  PetscCall(PetscGetCurrentCUDAStream(&v.stream));
   if (vecs) {
-    PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, x, b, b, &o));
+    PetscCall(SpMVOperandsBegin(x, b, b, &o));
     if (o.host) PetscCall(SpMVOperandsStage(&o, v.stream, done));
   }
   if (*done) {
@@ -501,13 +500,13 @@ static PetscErrorCode MatZeroRowsColumns_SeqSpMVCUDA(Mat A, PetscInt n, const Pe
 
 void MatSpMVSetOps_SeqValues(Mat A)
 {
-  #define SpMVSet(op, f) \
-    if (A->ops->op) A->ops->op = f
+#define SpMVSet(op, f) \
+  if (A->ops->op) A->ops->op = f
   SpMVSet(norm, MatNorm_SeqSpMVCUDA);
   SpMVSet(shift, MatShift_SeqSpMVCUDA);
   SpMVSet(zerorows, MatZeroRows_SeqSpMVCUDA);
   SpMVSet(zerorowscolumns, MatZeroRowsColumns_SeqSpMVCUDA);
-  #undef SpMVSet
+#undef SpMVSet
 }
 
 /* Gives a matrix the functions of AIJ back that are replaced at times */
@@ -520,7 +519,8 @@ PetscErrorCode MatSpMVCompose_Values(Mat A, PetscBool device, PetscBool mpi, Pet
   if (!mpi) PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_FALSE));
   PetscCall(MatSpMVGet(A, &spmv));
   if (A->ops->setvalues != MatSetValues_SpMVCUDA) PetscFunctionReturn(PETSC_SUCCESS);
-  A->ops->setvalues = spmv && spmv->zeroed.setvalues ? spmv->zeroed.setvalues : SpMVParents[1][mpi].setvalues;
+  A->ops->setvalues =
+      spmv && spmv->cuda->zeroed.setvalues ? spmv->cuda->zeroed.setvalues : SpMVParents[1][mpi].setvalues;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -529,4 +529,3 @@ void MatSpMVSetOps_MPIValues(Mat A)
   A->ops->shift       = MatShift_MPISpMVCUDA;
   A->ops->zeroentries = MatZeroEntries_MPISpMVCUDA;
 }
-#endif

@@ -177,35 +177,6 @@ PetscErrorCode MatSpMVUpdateHostOrUseParent_Seq(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVGetStatsHost_Seq(Mat A, Mat_SpMV *spmv, SpMVStats *stats)
-{
-  PetscFunctionBegin;
-  if (spmv->host.store)
-    SpMVStoreGetStats(spmv->host.store, stats);
-  else {
-    PetscCall(PetscMemzero(stats, sizeof(*stats)));
-    stats->node = 1;
-  }
-  if (spmv->host.use_parent) stats->kernel = "AIJ's own";
-  stats->nonzeros = spmv->host.key.nz;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Those of a matrix whose format is not set up yet */
-PetscErrorCode MatSpMVGetStatsNone_Seq(Mat A, SpMVStats *stats)
-{
-  SpMVCSR csr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(stats, sizeof(*stats)));
-  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-  stats->nonzeros = csr.i[csr.m];
-  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
-  stats->node   = 1;
-  stats->kernel = "AIJ's own, because the format is not yet set up";
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   zz = yy + op(A) xx by AIJ, where the format has no faster product; A may be an AIJCUSPARSE matrix. AIJ's transposed
   products call VecSet() and VecCopy(), which are collective, on the parallel vectors that MPIAIJ passes. One rank may
@@ -213,8 +184,9 @@ PetscErrorCode MatSpMVGetStatsNone_Seq(Mat A, SpMVStats *stats)
 */
 static PetscErrorCode MatSpMVApplyAIJ_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  const SpMVParent *aij = &SpMVParents[0][0];
-  SpMVOperands      o;
+  const SpMVParent  *aij = &SpMVParents[0][0];
+  const PetscScalar *y   = NULL;
+  PetscScalar       *z;
 
   PetscFunctionBegin;
   if (op == SPMV_NORMAL) {
@@ -225,12 +197,14 @@ static PetscErrorCode MatSpMVApplyAIJ_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (yy != zz) {
-    PetscCall(SpMVOperandsBegin(SPMV_ON_HOST, xx, yy, zz, &o));
+    if (yy) PetscCall(VecGetArrayRead(yy, &y));
+    PetscCall(VecGetArrayWrite(zz, &z));
     if (yy)
-      PetscCall(PetscArraycpy(o.z, o.y, A->cmap->n));
+      PetscCall(PetscArraycpy(z, y, A->cmap->n));
     else
-      PetscCall(PetscArrayzero(o.z, A->cmap->n));
-    PetscCall(SpMVOperandsEnd(&o));
+      PetscCall(PetscArrayzero(z, A->cmap->n));
+    PetscCall(VecRestoreArrayWrite(zz, &z));
+    if (yy) PetscCall(VecRestoreArrayRead(yy, &y));
   }
   PetscCall((*aij->multtransposeadd)(A, xx, zz, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -239,25 +213,40 @@ static PetscErrorCode MatSpMVApplyAIJ_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec 
 /* zz = yy + op(A) xx with the format's copy */
 static PetscErrorCode MatSpMVApplyStore_Seq(Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  SpMVOperands o;
+  const SpMVStore    store = spmv->host.store;
+  const PetscScalar *x, *y = NULL;
+  PetscScalar       *z;
 
   PetscFunctionBegin;
-  PetscCall(SpMVOperandsBegin(SPMV_ON_HOST, xx, yy, zz, &o));
+  PetscCall(VecGetArrayRead(xx, &x));
+  if (yy == zz) {
+    PetscCall(VecGetArray(zz, &z));
+    y = z;
+  } else {
+    if (yy) PetscCall(VecGetArrayRead(yy, &y));
+    PetscCall(VecGetArrayWrite(zz, &z));
+  }
   if (op != SPMV_NORMAL)
-    SpMVStoreMultTranspose(spmv->host.store, (PetscBool)(op == SPMV_HERMITIAN), o.x, o.y, o.z);
+    SpMVStoreMultTranspose(store, (PetscBool)(op == SPMV_HERMITIAN), x, y, z);
   else if (yy)
-    SpMVStoreMultAdd(spmv->host.store, o.x, o.y, o.z);
+    SpMVStoreMultAdd(store, x, y, z);
   else
-    SpMVStoreMult(spmv->host.store, o.x, o.z);
-  PetscCall(SpMVOperandsEnd(&o));
+    SpMVStoreMult(store, x, z);
+  if (yy == zz)
+    PetscCall(VecRestoreArray(zz, &z));
+  else {
+    PetscCall(VecRestoreArrayWrite(zz, &z));
+    if (yy) PetscCall(VecRestoreArrayRead(yy, &y));
+  }
+  PetscCall(VecRestoreArrayRead(xx, &x));
   PetscCall(PetscLogFlops(2.0 * spmv->host.key.nz - (op == SPMV_NORMAL && !yy ? spmv->host.nonzerorows : 0)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* zz = yy + op(A) xx on the host, wherever the vectors are; yy may be zz, and NULL for zero */
-PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, PetscBool current, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  const PetscBool ready = (PetscBool)(SpMVKeyIsCurrent(&spmv->host.key, A) && !spmv->host.use_parent);
+  const PetscBool ready = (PetscBool)(current && !spmv->host.use_parent);
   Vec             conj;
 
   PetscFunctionBegin;
@@ -276,37 +265,3 @@ PetscErrorCode MatSpMVApplyHost_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
     PetscCall(MatSpMVApplyAIJ_Seq(A, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-/*
-  The parent's own product. That of AIJCUSPARSE accepts device vectors only. Two faults (PETSc 3.26): if yy is another
-  vector than zz, its transposed product adds the previous values of zz; and it passes the Hermitian product of real
-  numbers on to cuSPARSE, which rejects it.
-*/
-PetscErrorCode MatSpMVApplyParent_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
-{
-  PetscFunctionBegin;
-  if (op == SPMV_HERMITIAN && !PetscDefined(USE_COMPLEX)) op = SPMV_TRANSPOSE;
-  if (op != SPMV_NORMAL && yy && yy != zz) {
-    PetscCall(SpMVVecCopyLocal(yy, 1.0, zz));
-    yy = zz;
-  }
-  if (op == SPMV_NORMAL) {
-    if (yy)
-      PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
-    else
-      PetscCall((*spmv->parent.mult)(A, xx, zz));
-  } else if (op == SPMV_TRANSPOSE) {
-    if (yy)
-      PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
-    else
-      PetscCall((*spmv->parent.multtranspose)(A, xx, zz));
-  } else {
-    if (yy)
-      PetscCall((*spmv->parent.multhermitiantransposeadd)(A, xx, yy, zz));
-    else
-      PetscCall((*spmv->parent.multhermitiantranspose)(A, xx, zz));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif

@@ -1,308 +1,20 @@
 /*
   The products of an MPI matrix. They are MPIAIJ's own products, which overlap the exchange of the halo with the
   diagonal block's product and call our products of the two blocks. For device vectors our own exchange replaces
-  MPIAIJ's VecScatter if halo.c finds a faster transport.
+  MPIAIJ's VecScatter if cuda/halo.c finds a faster transport.
 
   MPIAIJ creates, replaces and rebuilds its blocks in many places (preallocation, hash and COO assembly, disassembly,
   products), so every product checks whether the blocks have been hooked.
 */
 #include "mat/impls/spmv/matspmv.h"
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-/* Whether one of the vectors has a device type. The result is the same on all ranks */
-static PetscErrorCode SpMVVecsAreDevice(Vec x, Vec y, Vec z, PetscBool *any)
-{
-  const Vec v[3] = {x, y, z};
-
-  PetscFunctionBegin;
-  *any = PETSC_FALSE;
-  for (int k = 0; k < 3 && !*any; k++) {
-    if (v[k]) PetscCall(PetscObjectTypeCompareAny((PetscObject)v[k], any, VECSEQCUDA, VECMPICUDA, ""));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether one of the vectors has a device type and is not bound to the CPU */
-static PetscErrorCode SpMVVecsOnDevice(Vec x, Vec y, Vec z, PetscBool *any)
-{
-  const Vec v[3] = {x, y, z};
-
-  PetscFunctionBegin;
-  *any = PETSC_FALSE;
-  for (int k = 0; k < 3 && !*any; k++) {
-    PetscBool bound = PETSC_TRUE;
-
-    PetscCall(SpMVVecsAreDevice(v[k], NULL, NULL, any));
-    if (*any) PetscCall(VecBoundToCPU(v[k], &bound));
-    *any = (PetscBool)!bound;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Brings the halo of A up to date. *ours is false if MPIAIJ's own product is to be used. All ranks get the same result:
-  the vectors have the same types on all ranks, and MPIAIJ replaces the off-diagonal blocks on all ranks together.
-  However, a matrix or vector may be bound to the CPU on some ranks only, because -mat_bind_below, -vec_bind_below and
-  -dm_bind_below compare with the local size. So the ranks agree on this before they create a halo, and again before
-  each product while something is bound on some rank. The products below copy vectors that are bound later to the device
-  and back.
-*/
-PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat A, Mat_SpMV *spmv, Vec x, Vec y, Vec z, PetscBool *ours)
-{
-  const Vec       v[3] = {x, y, z};
-  Mat             block[2];
-  const PetscInt *garray;
-  PetscObjectId   id;
-  int             bound = A->boundtocpu;
-
-  PetscFunctionBegin;
-  *ours = PETSC_FALSE;
-  if (!spmv->device) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < 3; k++) {
-    PetscBool is;
-
-    if (!v[k]) continue;
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)v[k], &is, VECSEQCUDA, VECMPICUDA, ""));
-    if (!is) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(VecBoundToCPU(v[k], &is));
-    if (is) bound = 1;
-  }
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
-  PetscCall(PetscObjectGetId((PetscObject)block[1], &id));
-  if (spmv->exchange.bound || !SpMVKeyHasNonzeroState(&spmv->exchange.key, A) || spmv->exchange.offdiag != id) {
-    spmv->exchange.key.mat = NULL; /* after an error the next product tries again */
-    PetscCall(SpMVHaloDestroy(&spmv->exchange.halo));
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &bound, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
-    spmv->exchange.bound = (PetscBool)bound;
-    if (!bound) {
-      PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &spmv->exchange.options));
-      PetscCall(SpMVHaloCreate(PetscObjectComm((PetscObject)A), A->cmap, block[1]->cmap->n, garray,
-                               spmv->exchange.options.type, &spmv->exchange.halo));
-    }
-    SpMVKeySet(&spmv->exchange.key, A);
-    spmv->exchange.offdiag = id;
-  }
-  *ours = (PetscBool)(spmv->exchange.halo && !SpMVHaloUsesPetsc(spmv->exchange.halo));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Whether the diagonal block's kernel runs together with the exchange, which requires the peer transport, blocks that
-  are up to date on the device before the exchange begins, and that nothing is bound to the CPU. own[1] is NULL if this
-  kernel also adds the off-diagonal block's product, or if the off-diagonal block is empty; otherwise the off-diagonal
-  block's product follows
-*/
-static PetscErrorCode MatSpMVGetFused_MPICUDA(Mat_SpMV *spmv, Mat block[2], Vec xx, Vec yy, Vec zz, Mat_SpMV *own[2],
-                                              PetscBool *fused)
-{
-  const Vec       v[3]     = {xx, yy, zz};
-  const PetscBool has_halo = (PetscBool) !!SpMVHaloGetArray(spmv->exchange.halo);
-  PetscBool       bound, adds = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  *fused = PETSC_FALSE;
-  own[1] = NULL;
-  if (block[0]->boundtocpu || block[1]->boundtocpu || !SpMVHaloUsesPeer(spmv->exchange.halo))
-    PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < 3; k++) {
-    if (!v[k]) continue;
-    PetscCall(VecBoundToCPU(v[k], &bound));
-    if (bound) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatSpMVGetReady_SeqCUDA(block[0], PETSC_FALSE, &own[0]));
-  if (!own[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (has_halo) PetscCall(MatSpMVUpdateFused_SeqCUDA(own[0], block[1], spmv->exchange.options.rows, &adds));
-  if (has_halo && !adds) {
-    PetscCall(MatSpMVGetReady_SeqCUDA(block[1], PETSC_FALSE, &own[1]));
-    if (!own[1]) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  *fused = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscLogDouble MatSpMVFusedFlops(const Mat_SpMV *spmv, Mat_SpMV *own[2], PetscBool add)
-{
-  const SpMVCudaCopy *diagonal = &own[0]->cuda[0];
-  PetscLogDouble      nz       = diagonal->key.nz;
-
-  nz += own[1] ? own[1]->cuda[0].key.nz : SpMVHaloGetArray(spmv->exchange.halo) ? own[0]->fused.key.nz : 0;
-  return 2.0 * nz - (add ? 0 : PetscMin(diagonal->key.m, diagonal->key.nz));
-}
-
-/* The exchange together with the diagonal block's product; see MatSpMVGetFused_MPICUDA() */
-static PetscErrorCode MatSpMVMultAddFused_MPICUDA(Mat_SpMV *spmv, Mat_SpMV *own[2], SpMVCudaForm form, Vec xx, Vec yy,
-                                                  Vec zz, cudaStream_t stream)
-{
-  const SpMVHalo     halo     = spmv->exchange.halo;
-  const PetscScalar *received = SpMVHaloGetArray(halo);
-  SpMVOperands       o;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVOperandsBegin(SPMV_IN_PLACE, xx, yy, zz, &o));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(SpMVHaloBegin(halo, o.x, stream));
-  PetscCallCUDA(SpMVCudaMultFused(own[0]->cuda[0].store, form, o.x, own[1] ? NULL : received, o.y, o.z,
-                                  spmv->exchange.options.early, stream));
-  if (own[1]) PetscCallCUDA(SpMVCudaMult(own[1]->cuda[0].store, form, received, o.z, o.z, stream));
-  PetscCall(SpMVHaloLeave(halo, stream));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogGpuFlops(MatSpMVFusedFlops(spmv, own, (PetscBool) !!yy)));
-  PetscCall(SpMVOperandsEnd(&o));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  zz = yy + A xx, or zz = yy - A xx: the diagonal block's product runs while the halo arrives, followed by the
-  off-diagonal block's product. With peers, the first two are one kernel each, and the diagonal block's kernel may add
-  the off-diagonal block's product.
-*/
-static PetscErrorCode MatSpMVMultAdd_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaForm form, Vec xx, Vec yy, Vec zz)
-{
-  const SpMVHalo     halo = spmv->exchange.halo;
-  Mat                block[2];
-  Vec                d;
-  const PetscScalar *x;
-  Mat_SpMV          *own[2];
-  PetscBool          fused;
-  cudaStream_t       stream;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  PetscCall(SpMVGetStream(&stream));
-  PetscCall(SpMVHaloEnter(halo, stream));
-  PetscCall(MatSpMVGetFused_MPICUDA(spmv, block, xx, yy, zz, own, &fused));
-  if (fused) {
-    PetscCall(MatSpMVMultAddFused_MPICUDA(spmv, own, form, xx, yy, zz, stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (form == SPMVCUDA_RESIDUAL) { /* -(-yy + A xx) */
-    PetscCall(SpMVVecCopyLocal(yy, -1.0, zz));
-    yy = zz;
-  }
-  PetscCall(SpMVVecOnDevice(xx, PETSC_TRUE, &d));
-  PetscCall(VecGetArrayReadAndMemType(d, &x, NULL));
-  PetscCall(SpMVHaloBegin(halo, x, stream));
-  PetscCall(VecRestoreArrayReadAndMemType(d, &x));
-  PetscCall(MatSpMVApply_Seq(block[0], SPMV_NORMAL, xx, yy, zz));
-  PetscCall(SpMVHaloEnd(halo, stream));
-  PetscCall(SpMVVecRestore(xx, PETSC_FALSE, &d));
-  if (SpMVHaloGetArray(halo)) {
-    PetscCall(SpMVHaloGetVec(halo, &d));
-    PetscCall(MatSpMVApply_Seq(block[1], SPMV_NORMAL, d, zz, zz));
-  }
-  if (form == SPMVCUDA_RESIDUAL) PetscCall(SpMVVecCopyLocal(zz, -1.0, zz));
-  PetscCall(SpMVHaloLeave(halo, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* zz = yy + A^T xx: the off-diagonal block's product runs first, so that its values are sent to their ranks during the
-   diagonal block's product */
-static PetscErrorCode MatSpMVMultTransposeAdd_MPICUDA(Mat A, Mat_SpMV *spmv, Vec xx, Vec yy, Vec zz)
-{
-  const SpMVHalo     halo = spmv->exchange.halo;
-  Mat                block[2];
-  Vec                d;
-  const PetscScalar *received;
-  PetscScalar       *z;
-  cudaStream_t       stream;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  PetscCall(SpMVGetStream(&stream));
-  PetscCall(SpMVHaloEnter(halo, stream));
-  if (SpMVHaloGetArray(halo)) {
-    PetscCall(SpMVHaloGetVec(halo, &d));
-    PetscCall(MatSpMVApply_Seq(block[1], SPMV_TRANSPOSE, xx, NULL, d));
-    /* copies the values to the device if the host has computed them */
-    PetscCall(VecGetArrayReadAndMemType(d, &received, NULL));
-    PetscCall(VecRestoreArrayReadAndMemType(d, &received));
-  }
-  PetscCall(SpMVHaloReverseBegin(halo, stream));
-  PetscCall(MatSpMVApply_Seq(block[0], SPMV_TRANSPOSE, xx, yy, zz));
-  PetscCall(SpMVVecOnDevice(zz, PETSC_TRUE, &d));
-  PetscCall(VecGetArrayAndMemType(d, &z, NULL));
-  PetscCall(SpMVHaloReverseEnd(halo, z, stream));
-  PetscCall(SpMVHaloLeave(halo, stream));
-  PetscCall(VecRestoreArrayAndMemType(d, &z));
-  PetscCall(SpMVVecRestore(zz, PETSC_TRUE, &d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Creates everything that a product on the device needs before its exchange begins */
-static PetscErrorCode MatSpMVPrepare_MPICUDA(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy,
-                                             Vec zz)
-{
-  Mat       block[2];
-  Mat_SpMV *own[2];
-  Vec       d;
-  PetscBool fused = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  if (ours && !transpose) PetscCall(MatSpMVGetFused_MPICUDA(spmv, block, xx, yy, zz, own, &fused));
-  for (int k = 0; k < 2 && !fused; k++) {
-    PetscBool device = PETSC_TRUE; /* the halo's vector is on the device */
-
-    if (k == 0) PetscCall(SpMVVecsOnDevice(xx, yy, zz, &device));
-    PetscCall(MatSpMVGetReady_Seq(block[k], device, transpose));
-  }
-  if (ours && !fused && SpMVHaloGetArray(spmv->exchange.halo)) PetscCall(SpMVHaloGetVec(spmv->exchange.halo, &d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Lack of memory for the copies of A's blocks is an error of all ranks while they prepare the copies together, but not
-  if a rank alone has changed a block later
-*/
-static PetscErrorCode MatSpMVSetMayLack_MPICUDA(Mat A, PetscBool may)
-{
-  Mat block[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) {
-    Mat_SpMV *own;
-
-    PetscCall(MatSpMVGet(block[k], &own));
-    if (own) own->may_lack = may;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes the product on the device if our exchange is used; *done is false if MPIAIJ's own product is to be used */
-static PetscErrorCode MatSpMVTry_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz, PetscBool *done)
-{
-  PetscFunctionBegin;
-  PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, xx, yy, zz, done));
-  if (*done && op == SPMV_TRANSPOSE)
-    PetscCall(MatSpMVMultTransposeAdd_MPICUDA(A, spmv, xx, yy, zz));
-  else if (*done)
-    PetscCall(MatSpMVMultAdd_MPICUDA(A, spmv, op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT, xx, yy, zz));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
-/* Brings the copies of the two blocks that a product with these vectors uses up to date, before the exchange begins */
-static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose, PetscBool ours, Vec xx, Vec yy,
-                                         Vec zz)
+/* Brings the copies of the two blocks up to date, before the exchange begins */
+static PetscErrorCode MatSpMVGetReady_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose)
 {
   Mat block[2];
 
   PetscFunctionBegin;
   PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (spmv->device) {
-    PetscCall(MatSpMVSetMayLack_MPICUDA(A, PETSC_FALSE));
-    PetscCall(MatSpMVPrepare_MPICUDA(A, spmv, transpose, ours, xx, yy, zz));
-    PetscCall(MatSpMVSetMayLack_MPICUDA(A, PETSC_TRUE));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#else
-  (void)ours;
-  (void)xx;
-  (void)yy;
-  (void)zz;
-#endif
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   for (int k = 0; k < 2; k++) PetscCall(MatSpMVGetReady_Seq(block[k], PETSC_FALSE, transpose));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -312,7 +24,7 @@ static PetscErrorCode MatSpMVPrepare_MPI(Mat A, Mat_SpMV *spmv, PetscBool transp
   The calling rank may have changed one of its blocks without the other ranks' knowledge. Lack of memory for the block's
   copy must then not be an error on this rank: AIJ's product is used for the block, and the exchange continues.
 */
-static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
+static PetscErrorCode MatSpMVGetReadyLocal_MPI(Mat A, Mat_SpMV *spmv)
 {
   Mat block[2];
 
@@ -328,73 +40,39 @@ static PetscErrorCode MatSpMVPrepareLocal_MPI(Mat A, Mat_SpMV *spmv)
 }
 
 /*
-  The beginning of every product: gets our data, hooks the blocks, and brings them up to date on all ranks or on none.
-  The ranks communicate only if the state of the parallel matrix has changed.
+  The beginning of a product on the host: hooks the blocks, and brings them up to date on all ranks or on none. The
+  ranks communicate only if the state of the parallel matrix has changed.
 */
-static PetscErrorCode MatSpMVBegin_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz, Mat_SpMV **spmv)
+static PetscErrorCode MatSpMVBegin_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpose)
 {
-  SpMVAgreed *agreed, now = {0};
-  PetscBool   device = PETSC_FALSE, ours = PETSC_FALSE;
+  SpMVAgreed *agreed = &spmv->parallel.agreed[0][0];
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, spmv));
-  SpMVKeySet(&now.key, A);
-  PetscCall(MatBoundToCPU(A, &now.bound));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if ((*spmv)->device) PetscCall(SpMVVecsAreDevice(xx, yy, zz, &device));
-#endif
-  agreed = &(*spmv)->parallel.agreed[device][(*spmv)->device && transpose];
-  if (SpMVKeyIsCurrent(&agreed->key, A) && agreed->bound == now.bound) {
-    if (!(*spmv)->device) PetscCall(MatSpMVPrepareLocal_MPI(A, *spmv));
-  } else {
-#if defined(PETSCSPMV_HAVE_CUDA)
-    PetscCall(MatSpMVUpdateHalo_MPICUDA(A, *spmv, xx, yy, zz, &ours));
-#endif
-    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVPrepare_MPI(A, *spmv, transpose, ours, xx, yy, zz)));
-    *agreed = now;
+  if (SpMVKeyIsCurrent(&agreed->key, A))
+    PetscCall(MatSpMVGetReadyLocal_MPI(A, spmv));
+  else {
+    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatSpMVGetReady_MPI(A, spmv, transpose)));
+    SpMVKeySet(&agreed->key, A);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-PetscErrorCode MatSpMVGetFusedProduct_MPICUDA(Mat A, Vec x, Vec y, SpMVFusedProduct *product)
-{
-  Mat       block[2];
-  Mat_SpMV *spmv, *own[2];
-  PetscBool ours, fused;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(product, sizeof(*product)));
-  PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, x, NULL, y, &spmv));
-  PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, x, NULL, y, &ours));
-  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  PetscCall(MatSpMVGetFused_MPICUDA(spmv, block, x, NULL, y, own, &fused));
-  if (!fused || own[1]) PetscFunctionReturn(PETSC_SUCCESS);
-  product->halo     = spmv->exchange.halo;
-  product->store    = own[0]->cuda[0].store;
-  product->received = SpMVHaloGetArray(product->halo);
-  product->early    = spmv->exchange.options.early;
-  product->flops    = MatSpMVFusedFlops(spmv, own, PETSC_FALSE);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
-/* zz = yy + A xx or yy + A^T xx, where yy may be zz, or NULL for zero */
-static PetscErrorCode MatSpMVApply_MPI(Mat A, PetscBool transpose, Vec xx, Vec yy, Vec zz)
+/* zz = yy + op(A) xx, where yy may be zz, or NULL for zero */
+static PetscErrorCode MatSpMVApply_MPI(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
   Mat_SpMV *spmv;
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVBegin_MPI(A, transpose, xx, yy, zz, &spmv));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCall(MatSpMVTry_MPICUDA(A, spmv, transpose ? SPMV_TRANSPOSE : SPMV_NORMAL, xx, yy, zz, &done));
-#endif
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv->backend)
+    PetscCall((*spmv->backend->applympi)(A, spmv, op, xx, yy, zz, &done));
+  else
+    PetscCall(MatSpMVBegin_MPI(A, spmv, (PetscBool)(op == SPMV_TRANSPOSE)));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
-  if (transpose && yy)
+  if (op == SPMV_TRANSPOSE && yy)
     PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
-  else if (transpose)
+  else if (op == SPMV_TRANSPOSE)
     PetscCall((*spmv->parent.multtranspose)(A, xx, zz));
   else if (yy)
     PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
@@ -405,41 +83,23 @@ static PetscErrorCode MatSpMVApply_MPI(Mat A, PetscBool transpose, Vec xx, Vec y
 
 static PetscErrorCode MatMult_MPISpMV(Mat A, Vec xx, Vec yy)
 {
-  return MatSpMVApply_MPI(A, PETSC_FALSE, xx, NULL, yy);
+  return MatSpMVApply_MPI(A, SPMV_NORMAL, xx, NULL, yy);
 }
 
 static PetscErrorCode MatMultAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 {
-  return MatSpMVApply_MPI(A, PETSC_FALSE, xx, yy, zz);
+  return MatSpMVApply_MPI(A, SPMV_NORMAL, xx, yy, zz);
 }
 
 static PetscErrorCode MatMultTranspose_MPISpMV(Mat A, Vec xx, Vec yy)
 {
-  return MatSpMVApply_MPI(A, PETSC_TRUE, xx, NULL, yy);
+  return MatSpMVApply_MPI(A, SPMV_TRANSPOSE, xx, NULL, yy);
 }
 
 static PetscErrorCode MatMultTransposeAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
 {
-  return MatSpMVApply_MPI(A, PETSC_TRUE, xx, yy, zz);
+  return MatSpMVApply_MPI(A, SPMV_TRANSPOSE, xx, yy, zz);
 }
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-/* rr = bb - A xx: on the device like MatMultAdd(), otherwise like MatResidual() of any other matrix type */
-static PetscErrorCode MatResidual_MPISpMV(Mat A, Vec bb, Vec xx, Vec rr)
-{
-  Mat_SpMV *spmv;
-  PetscBool done;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVBegin_MPI(A, PETSC_FALSE, xx, bb, rr, &spmv));
-  PetscCall(MatSpMVTry_MPICUDA(A, spmv, SPMV_RESIDUAL, xx, bb, rr, &done));
-  if (!done) {
-    PetscCall((*spmv->parent.mult)(A, xx, rr));
-    PetscCall(VecAYPX(rr, -1.0, bb));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
 
 void MatSpMVSetOps_MPI(Mat A)
 {
@@ -447,7 +107,4 @@ void MatSpMVSetOps_MPI(Mat A)
   A->ops->multadd          = MatMultAdd_MPISpMV;
   A->ops->multtranspose    = MatMultTranspose_MPISpMV;
   A->ops->multtransposeadd = MatMultTransposeAdd_MPISpMV;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  A->ops->residual = MatResidual_MPISpMV;
-#endif
 }

@@ -10,7 +10,7 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
 
 /* The third factor is used only for ABC: while PETSc computes ABC in two steps, the third factor remains set in both
    steps */
-static Mat SpMVProductFactor(Mat C, int k)
+Mat SpMVProductFactor(Mat C, int k)
 {
   const Mat_Product *product = C->product;
 
@@ -18,7 +18,7 @@ static Mat SpMVProductFactor(Mat C, int k)
 }
 
 /* The result gets the format and parameters of the first factor of our types */
-static PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
+PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
 {
   PetscFunctionBegin;
   *spmv = NULL;
@@ -52,111 +52,6 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-/*
-  The numeric phase of a product that AIJ computes on the host from factors on the device. The factors' values are
-  copied to the host first, because AIJ's functions do not always do that.
-*/
-static PetscErrorCode SpMVProductNumericHost(Mat C, PetscErrorCode (*f)(Mat))
-{
-  Mat       factor[3] = {SpMVProductFactor(C, 0), SpMVProductFactor(C, 1), SpMVProductFactor(C, 2)};
-  Mat_SpMV *spmv;
-  PetscBool aij, maij;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVProductGet(C, &spmv));
-  for (int k = 0; k < 3; k++) {
-    Mat       block[2] = {factor[k], NULL};
-    PetscBool seq, mpi;
-
-    if (!factor[k]) continue;
-    PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATSEQAIJCUSPARSE, &seq)); /* ours or not */
-    PetscCall(PetscObjectTypeCompare((PetscObject)factor[k], MATMPIAIJCUSPARSE, &mpi));
-    if (!seq && !mpi) continue;
-    if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(factor[k], &block[0], &block[1], NULL));
-    for (int l = 0; l < 2 && block[l]; l++) {
-      const PetscScalar *a;
-
-      PetscCall(MatSeqAIJGetArrayRead(block[l], &a));
-      PetscCall(MatSeqAIJRestoreArrayRead(block[l], &a));
-    }
-  }
-  PetscCall((*f)(C));
-  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJ, &aij));
-  PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQMAIJ, &maij));
-  /* for any type of A, PETSc creates a plain AIJ matrix, and later writes to its arrays */
-  if (aij && maij && spmv && C->product->type == MATPRODUCT_PtAP) {
-    PetscCall(MatConvert(C, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, &C));
-    PetscCall(MatSpMVHook(C, spmv->format, spmv->params));
-  }
-  PetscCall(SpMVHostIsNewer(C)); /* AIJ's functions write to the host's arrays only */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  A separate function of ours wraps each numeric function of PETSc. PETSc's function cannot be stored with the matrix,
-  with the product, or in the product's data: PETSc moves functions and products from matrix to matrix
-  (MatProductSymbolic_ABC_Basic()), creates another Mat_Product for the same function (MATSHELL), and calls AIJ's
-  functions, which read the product's data, directly (MatProductNumeric_PtAP_Unsafe()). Only a function pointer is
-  passed reliably from the symbolic to the numeric phase.
-
-  PETSc 3.26 sets 56 numeric functions in all, most of them for types that are not multiplied with ours.
-*/
-  #define SPMV_NUMERICS 64
-static PetscErrorCode (*SpMVNumericBehind[SPMV_NUMERICS])(Mat);
-
-  #define SpMVNumeric(k) /* k is octal */                        \
-    static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat C)  \
-    {                                                            \
-      return SpMVProductNumericHost(C, SpMVNumericBehind[0##k]); \
-    }                                                            \
-    static PetscErrorCode MatProductNumeric_SpMVHost_##k(Mat)
-  #define SpMVNumeric8(k) \
-    SpMVNumeric(k##0);    \
-    SpMVNumeric(k##1);    \
-    SpMVNumeric(k##2);    \
-    SpMVNumeric(k##3);    \
-    SpMVNumeric(k##4);    \
-    SpMVNumeric(k##5);    \
-    SpMVNumeric(k##6);    \
-    SpMVNumeric(k##7)
-SpMVNumeric8(0);
-SpMVNumeric8(1);
-SpMVNumeric8(2);
-SpMVNumeric8(3);
-SpMVNumeric8(4);
-SpMVNumeric8(5);
-SpMVNumeric8(6);
-SpMVNumeric8(7);
-
-  #define SpMVName(k) MatProductNumeric_SpMVHost_##k
-  #define SpMVName8(k)                                                                                              \
-    SpMVName(k##0), SpMVName(k##1), SpMVName(k##2), SpMVName(k##3), SpMVName(k##4), SpMVName(k##5), SpMVName(k##6), \
-        SpMVName(k##7)
-static PetscErrorCode (*const SpMVNumericOurs[SPMV_NUMERICS])(Mat) = {
-    SpMVName8(0), SpMVName8(1), SpMVName8(2), SpMVName8(3), SpMVName8(4), SpMVName8(5), SpMVName8(6), SpMVName8(7)};
-
-/* Replaces the numeric function that the symbolic phase has set by our function that calls it */
-static PetscErrorCode SpMVProductTakeNumeric(Mat C)
-{
-  PetscErrorCode (*const f)(Mat) = C->ops->productnumeric;
-
-  PetscFunctionBegin;
-  if (!f) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < SPMV_NUMERICS; k++) {
-    if (f == SpMVNumericOurs[k]) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (int k = 0; k < SPMV_NUMERICS; k++) {
-    if (!SpMVNumericBehind[k]) SpMVNumericBehind[k] = f;
-    if (SpMVNumericBehind[k] != f) continue;
-    C->ops->productnumeric = SpMVNumericOurs[k];
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB,
-          "PETSc has more than %d numeric functions for products of matrices: increase SPMV_NUMERICS", SPMV_NUMERICS);
-}
-#endif
 
 /*
   On the host, P^T A P and R A R^T are AIJ if A is of one of our types and the other factor is not. The result is an
@@ -300,9 +195,7 @@ static PetscErrorCode MatProductSymbolic_SpMV(Mat C)
   else
     PetscCall(SpMVProductSymbolic(C, phase.symbolic));
   PetscCall(SpMVDenseTakeNumeric(C));
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (phase.kind == SPMV_SYMBOLIC_HOST) PetscCall(SpMVProductTakeNumeric(C));
-#endif
+  if (phase.kind == SPMV_SYMBOLIC_HOST && spmv->backend) PetscCall((*spmv->backend->takenumeric)(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -347,7 +240,6 @@ static PetscErrorCode MatProductSetFromOptions_SpMVHost(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
 /* MatProductSetFromOptions() of our matrices on the device: calls the parent's function */
 static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
 {
@@ -360,7 +252,6 @@ static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
   PetscCall(SpMVProductTakeSymbolic(C, SPMV_SYMBOLIC));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif
 
 /*
   If PETSc finds no function by the type names, it calls the anytype function of the first factor that has one. In this
@@ -455,27 +346,12 @@ PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, Pe
                             mpi ? "mpi" : "seq", SpMVFormats[k]->name, mpi ? "mpi" : "seq", SpMVFormats[k]->name));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, ours ? MatProductSetFromOptions_TransposeSpMV : NULL));
   }
-#if defined(PETSCSPMV_HAVE_CUDA)
-  for (int k = 0; k < 2 && device && mpi; k++)
-    PetscCall(PetscObjectComposeFunction((PetscObject)A,
-                                         k ? "MatProductSetFromOptions_mpiaijcusparse_mpidensecuda_C"
-                                           : "MatProductSetFromOptions_mpiaijcusparse_mpidense_C",
-                                         ours ? MatProductSetFromOptions_MPISpMVCUDADense : NULL));
-#endif
   if (device && !mpi) {
     PetscCall(SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C",
                                   A->ops->productsetfromoptions));
     PetscCall(
         SpMVReplaceFunction(A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
                             ours ? MatProductSetFromOptions_SpMV : SpMVParents[device][mpi].productsetfromoptions));
-#if defined(PETSCSPMV_HAVE_CUDA)
-    for (int k = 0; k < 2; k++)
-      PetscCall(SpMVReplaceFunction(A,
-                                    k ? "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C"
-                                      : "MatProductSetFromOptions_seqaijcusparse_seqdense_C",
-                                    ours ? MatProductSetFromOptions_SeqSpMVCUDADense
-                                         : SpMVParents[device][mpi].productdense));
-#endif
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -485,9 +361,7 @@ void MatSpMVSetOps_Product(Mat A)
   if (A->ops->productsetfromoptions) A->ops->productsetfromoptions = MatProductSetFromOptions_SpMVHost;
 }
 
-#if defined(PETSCSPMV_HAVE_CUDA)
 void MatSpMVSetOps_ProductCUDA(Mat A)
 {
   if (A->ops->productsetfromoptions) A->ops->productsetfromoptions = MatProductSetFromOptions_SpMVCUDA;
 }
-#endif

@@ -1,0 +1,237 @@
+/*
+   The matrices of the benchmarks: from files, or from generators (patterns.h). Results mark the generated ones.
+*/
+#pragma once
+
+#include <petscmat.h>
+#include <pthread.h>
+#include <unistd.h>
+#include "../../examples/mmload.h"
+#include "patterns.h"
+
+/* Rows of a generated matrix in CSR form, allocated by malloc(), because several threads write them and PETSc's
+   allocation is for one thread. i is NULL if the number of entries does not fit in a PetscInt */
+typedef struct {
+  PetscInt     m, *i, *j;
+  PetscScalar *a;
+} Rows;
+
+typedef struct { /* consecutive rows, handled by one thread */
+  PetscInt     first, end;
+  size_t       n, max;
+  PetscInt    *j;
+  PetscScalar *a;
+} RowsPart;
+
+typedef struct {
+  const Spec *spec;
+  PetscInt    first;
+  Rows       *rows;
+  RowsPart   *part;
+  int         parts, next;
+  PetscBool   copy; /* copy from the parts to the matrix */
+} RowsJob;
+
+static void RowsGeneratePart(const RowsJob *job, RowsPart *p)
+{
+  const Spec *s = job->spec;
+  Row         r = {0, 0, 0, NULL};
+
+  for (PetscInt k = p->first; k < p->end; k++) {
+    RowGenerate(s, job->first + k, &r);
+    job->rows->i[k + 1] = r.n;
+    if (p->n + (size_t)r.n > p->max) {
+      p->max = PetscMax(p->n + (size_t)r.n, p->max + p->max / 2 + 1024);
+      p->j   = (PetscInt *)PatternRealloc(p->j, p->max * sizeof(*p->j));
+      p->a   = (PetscScalar *)PatternRealloc(p->a, p->max * sizeof(*p->a));
+    }
+    if (r.n) memcpy(p->j + p->n, r.col, (size_t)r.n * sizeof(*r.col));
+    for (PetscInt e = 0; e < r.n; e++) {
+      PetscScalar *value = p->a + p->n++;
+
+      *value = RowValue(s, job->first + k, e, &r);
+#if defined(PETSC_USE_COMPLEX)
+      if (!s->generator->value) *value += PETSC_i * (RandomReal(&r.random) - 0.5);
+#endif
+    }
+  }
+  RowFree(&r);
+}
+
+static void *RowsWork(void *ctx)
+{
+  RowsJob *job = (RowsJob *)ctx;
+
+  for (int k; (k = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->parts;) {
+    RowsPart *p = &job->part[k];
+
+    if (job->copy) {
+      if (p->n) {
+        memcpy(job->rows->j + job->rows->i[p->first], p->j, p->n * sizeof(*p->j));
+        memcpy(job->rows->a + job->rows->i[p->first], p->a, p->n * sizeof(*p->a));
+      }
+      free(p->j);
+      free(p->a);
+    } else
+      RowsGeneratePart(job, p);
+  }
+  return NULL;
+}
+
+/* Runs work(job) on the given number of threads */
+static void RowsThreads(int threads, void *(*work)(void *), void *job)
+{
+  pthread_t id[64];
+  int       started = 0;
+
+  while (started < PetscMin(threads, 64) - 1 && !pthread_create(&id[started], NULL, work, job)) started++;
+  (void)(*work)(job);
+  for (int k = 0; k < started; k++) (void)pthread_join(id[k], NULL);
+}
+
+/* Generates m rows from `first` on; the result is the same for any number of threads. It does not call PETSc, so it may
+   itself run in a thread */
+static void RowsCreate(const Spec *s, PetscInt first, PetscInt m, int threads, Rows *R)
+{
+  RowsJob  job = {s, first, R, NULL, threads > 1 ? 16 * threads : 1, 0, PETSC_FALSE};
+  uint64_t nz  = 0;
+
+  R->m     = m;
+  R->i     = (PetscInt *)PatternRealloc(NULL, ((size_t)m + 1) * sizeof(*R->i));
+  R->i[0]  = 0;
+  job.part = (RowsPart *)PatternRealloc(NULL, (size_t)job.parts * sizeof(*job.part));
+  memset(job.part, 0, (size_t)job.parts * sizeof(*job.part));
+  for (int k = 0; k < job.parts; k++) {
+    job.part[k].first = (PetscInt)((int64_t)m * k / job.parts);
+    job.part[k].end   = (PetscInt)((int64_t)m * (k + 1) / job.parts);
+  }
+  RowsThreads(threads, RowsWork, &job);
+  for (int k = 0; k < job.parts; k++) nz += job.part[k].n;
+  if (nz > (uint64_t)PETSC_MAX_INT) {
+    for (int k = 0; k < job.parts; k++) {
+      free(job.part[k].j);
+      free(job.part[k].a);
+    }
+    free(R->i);
+    memset(R, 0, sizeof(*R));
+  } else if (job.parts == 1) { /* no copy */
+    R->j = (PetscInt *)PatternRealloc(job.part[0].j, ((size_t)nz + 1) * sizeof(*R->j));
+    R->a = (PetscScalar *)PatternRealloc(job.part[0].a, ((size_t)nz + 1) * sizeof(*R->a));
+  } else {
+    R->j     = (PetscInt *)PatternRealloc(NULL, ((size_t)nz + 1) * sizeof(*R->j));
+    R->a     = (PetscScalar *)PatternRealloc(NULL, ((size_t)nz + 1) * sizeof(*R->a));
+    job.copy = PETSC_TRUE;
+    job.next = 0;
+  }
+  for (PetscInt k = 0; R->i && k < m; k++) R->i[k + 1] += R->i[k];
+  if (job.copy) RowsThreads(threads, RowsWork, &job);
+  free(job.part);
+}
+
+static void RowsFree(Rows *R)
+{
+  free(R->i);
+  free(R->j);
+  free(R->a);
+  memset(R, 0, sizeof(*R));
+}
+
+static inline PetscErrorCode MatrixGenerate(MPI_Comm comm, const Spec *s, Mat *A)
+{
+  MPI_Comm    machine;
+  PetscMPIInt ranks;
+  PetscInt    m = PETSC_DECIDE, N = s->rows, first;
+  Rows        R;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSplitOwnership(comm, &m, &N));
+  PetscCallMPI(MPI_Scan(&m, &first, 1, MPIU_INT, MPI_SUM, comm));
+  /* the ranks of a machine share its cores */
+  PetscCallMPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
+  PetscCallMPI(MPI_Comm_size(machine, &ranks));
+  PetscCallMPI(MPI_Comm_free(&machine));
+  RowsCreate(s, first - m, m, (int)PetscMax(1, sysconf(_SC_NPROCESSORS_ONLN) / ranks), &R);
+  PetscCheck(R.i, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More entries than a PetscInt counts");
+  PetscCall(MatCreate(comm, A));
+  PetscCall(MatSetSizes(*A, m, m, N, N));
+  PetscCall(MatSetType(*A, MATAIJ));
+  /* of the two preallocations, the one for the other type has no effect */
+  PetscCall(MatSeqAIJSetPreallocationCSR(*A, R.i, R.j, R.a));
+  PetscCall(MatMPIAIJSetPreallocationCSR(*A, R.i, R.j, R.a));
+  RowsFree(&R);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The file of the matrix of which twin:name is the twin, if it is in the folder MATRICES */
+static inline PetscErrorCode MatrixTwinFile(const char *name, char file[], size_t size, PetscBool *match)
+{
+  const char *folder = getenv("MATRICES");
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncmp(name, "twin:", 5, match));
+  if (!*match) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(file, size, "%s/%s.mtx", folder && *folder ? folder : "../shared/matrices", name + 5));
+  PetscCall(PetscTestFile(file, 'r', match));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Replaces twin:all by all twins, in a list of at most max names */
+static inline PetscErrorCode MatrixListTwins(PetscInt max, PetscInt *n, char *list[])
+{
+  PetscBool all;
+
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < *n; k++) {
+    PetscCall(PetscStrcmp(list[k], "twin:all", &all));
+    if (!all) continue;
+    PetscCheck(*n - 1 + TWINS <= max, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More than %" PetscInt_FMT " matrices",
+               max);
+    PetscCall(PetscFree(list[k]));
+    for (PetscInt q = *n - 1; q > k; q--) list[q + TWINS - 1] = list[q];
+    for (PetscInt t = 0; t < TWINS; t++) {
+      char name[64];
+
+      PetscCall(PetscSNPrintf(name, sizeof(name), "twin:%s", Twins[t].name));
+      PetscCall(PetscStrallocpy(name, &list[k + t]));
+    }
+    *n += TWINS - 1;
+    k += TWINS - 1;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates a matrix from a generator's name with its numbers, from rowlen:file, twin:name, or a file. origin describes
+   which */
+static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin)
+{
+  Spec       s;
+  char       message[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
+  PetscBool  match;
+  SpecResult result;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatrixTwinFile(name, file, sizeof(file), &match));
+  if (match) name = file;
+  result = SpecRead(name, &s, message, sizeof(message));
+  PetscCheck(result != SPEC_WRONG, comm, PETSC_ERR_ARG_WRONG, "%s", message);
+  if (result == SPEC_FOUND) {
+    *origin = s.generator == &GeneratorTwin ? "twin"
+                                            : (s.generator == &GeneratorRowLengths ? "columns generated" : "generated");
+    PetscCall(MatrixGenerate(comm, &s, A));
+    SpecFree(&s);
+  } else {
+    PetscCall(PetscTestFile(name, 'r', &match));
+    if (!match) {
+      for (size_t k = 0; k < GENERATORS; k++)
+        PetscCall(PetscPrintf(comm, "  %s:%s\n", Generators[k].name, Generators[k].usage));
+      PetscCall(PetscPrintf(comm, "  %s:%s\n", GeneratorRowLengths.name, GeneratorRowLengths.usage));
+      PetscCall(PetscPrintf(comm, "  %s:%s\n", GeneratorTwin.name, GeneratorTwin.usage));
+    }
+    PetscCheck(match, comm, PETSC_ERR_ARG_WRONG, "%s is neither a file nor one of these", name);
+    PetscCall(MatCreate(comm, A));
+    PetscCall(MatSetType(*A, MATAIJ));
+    PetscCall(MatLoadFile(comm, name, *A));
+    *origin = "file";
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,153 @@
+"""Shared by the scripts of the benchmarks: files that are either complete or do not exist, and programs that do not outlive the script"""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SOURCE = ("machine", "commit")  # the last columns of each results file
+
+
+def commit():
+    """The commit that is measured; a packed copy (tools/gpu-pack) has it in its environment"""
+    try:
+        p = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return p.stdout.strip() or "unknown"
+
+
+os.environ.setdefault("BENCH_COMMIT", commit())  # programs read it, too: results.h
+
+
+def source(gpu=""):
+    """Machine and commit, as results.h has them"""
+    machine = gpu
+    if not machine and os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", errors="replace") as f:
+            machine = next((line.partition(":")[2].strip() for line in f if line.startswith("model name")), "")
+    return dict(zip(SOURCE, (machine or "unknown", os.environ["BENCH_COMMIT"])))
+
+
+def gpu_name():
+    """The name of the first GPU, or nothing"""
+    try:
+        p = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return p.stdout.strip().split("\n")[0]
+
+
+@contextlib.contextmanager
+def whole(path, **how):
+    """A file to write, which replaces an older one when it is complete; if writing is interrupted, path.new is left"""
+    with open(path + ".new", "w", **how) as f:
+        yield f
+    os.replace(path + ".new", path)
+
+
+def chart(fig, path, **how):
+    """fig.savefig(), for a file that is either complete or does not exist"""
+    fig.savefig(path + ".new", format=path.rpartition(".")[2], **how)
+    os.replace(path + ".new", path)
+
+
+def end(p, seconds=5):
+    """Ends a program started by program(): first with a signal that it can handle, because mpiexec has to end its processes, and after some seconds by force"""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        p.terminate()
+        p.wait(seconds)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(p.pid, signal.SIGKILL)
+    p.wait()
+
+
+@contextlib.contextmanager
+def program(command, **how):
+    """A program whose output is read, in its own session: end() reaches all processes that it starts, and an interrupt from a terminal reaches only the script.
+    It does not outlive an interrupt of the block"""
+    p, pending = None, []
+    before = {s: signal.signal(s, lambda number, _: pending.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        try:  # an exception inside Popen() would leave a program that is not known here
+            p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, **how)
+        finally:
+            for s, handler in before.items():
+                signal.signal(s, handler)
+        if pending:
+            signal.raise_signal(pending[0])
+        yield p
+    except BaseException:
+        if p:
+            end(p)
+        raise
+
+
+def finish(launcher, words, seconds, **how):
+    """Runs a program started by program() until it ends or its time is up, and prints the outcome; returns its output, and whether it succeeded"""
+    begin = time.time()
+    print("+ " + shlex.join(launcher[-1:] + words), flush=True)
+    with program(launcher + words, **how) as p:
+        try:
+            text, late = p.communicate(timeout=seconds)[0], False
+        except subprocess.TimeoutExpired:
+            end(p)
+            text, late = p.communicate()[0], True
+    if late or p.returncode:
+        print("".join("  " + line[:300] + "\n" for line in text.splitlines()[-25:]), end="")
+        print(f"  FAILED: not done after {seconds:.0f} s" if late else f"  FAILED: exit status {p.returncode}", flush=True)
+    else:
+        print(f"  {time.time() - begin:.0f} s", flush=True)
+    return text, not late and p.returncode == 0
+
+
+def gpus():
+    try:
+        return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.count("GPU ")
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+
+
+def ours(kind):
+    return not kind.startswith("aij")
+
+
+def show(value, digits):
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def table(f, head, rows):
+    f.write("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|\n" + "".join("| " + " | ".join(r) + " |\n" for r in rows) + "\n")
+
+
+def pyplot(name):
+    """matplotlib, set up so that the same figure gives the same file; None if it is not installed"""
+    try:
+        import matplotlib
+    except ImportError:
+        print(f"{name}: no matplotlib, so no charts; {name} -report draws them from the .csv elsewhere")
+        return None
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = name
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def run(main, name, hint="", mkl=False):
+    """Calls main(), with a Python that has matplotlib if the script may draw, and MKL if it asks for that. If the script is to be terminated, main() ends as after an
+    interrupt, so that work in progress is cleaned up"""
+    if not {"-measure", "-h", "--help", "-list", "-tutorials"}.intersection(sys.argv):
+        python = subprocess.run([os.path.join(ROOT, "bench/lib/python")] + ["mkl"] * mkl, stdout=subprocess.PIPE, text=True).stdout.strip()
+        if python not in ("", "python3", sys.executable):
+            os.execv(python, [python, "-B", *sys.argv])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(f"\n{name}: interrupted{hint}")

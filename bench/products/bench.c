@@ -1,0 +1,814 @@
+static char help[] =
+    "Times matrix-vector products by matrix type, on the GPU if PETSc has CUDA and the machine has a GPU, otherwise on the host.\n\
+  -matrices <list> : generators (stencil7:100, fem27:30:3, ...; a wrong name prints them all), rowlen:file, and files\n\
+  -also <list>     : further matrices\n\
+  -quick           : a set of small matrices and few repetitions, to check that everything works\n\
+  -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with its own options, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
+                     cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
+                     the others are compared with it\n\
+  -ours <sellp,evchyb> : the types of which the better one is reported\n\
+  -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank, host)\n\
+  -reps <11>       : repetitions, of which the median counts\n\
+  -target <0.004>  : seconds that a type's products of one repetition take together (GPU: 0.02)\n\
+  -warm <true>     : products one after the other, in cache if they fit\n\
+  -cold <true>     : each product after the caches were filled with something else\n\
+  -refresh <true>  : products after the values changed\n\
+  -evict <MB>      : how much of something else, by default twice the last level, at least 64 (host)\n\
+  -where           : prints where it would run, 'where: host' or 'where: h200 NVIDIA H200', and ends\n\
+  -csv <file>      : results to read by program (bench/products/table.py, bench/products/plot.py)\n\n";
+
+/*
+   All types run in one process on copies of one matrix, and take turns within each repetition, so that a temporary
+   slowdown of the machine affects all of them. Each type's product is compared row by row with AIJ's on the host,
+   before and after timing and after the values have changed, and the program fails if one is wrong. bench/products/run runs it
+   on the default set and draws the result.
+
+   Columns: time and rate of a product in cache ("warm") and out of cache ("cold") and their ratio to AIJ, larger is
+   faster; "convert" is MatConvert() from AIJ, including its copy; "first" is the time of the first product minus the
+   time of a later one; "refresh" is the time of a product after all values have changed minus the time of another
+   product. The unit of the last three is the time of AIJ's product.
+
+   On a GPU, x and y are CUDA vectors, and the types are compared with aijcusparse and with the best of cuSPARSE's
+   products. A warm product is timed by the host's clock, in a batch that ends with a synchronization; this is the time
+   that a program experiences, including launches. A cold product is timed on the device. "MB" are the bytes of the
+   format's arrays, x and y, each moved once; "share" is the resulting rate as a fraction of the bandwidth of a large
+   copy; "set-up" is the first product after the conversion (copy, analysis, layout and values); "host" and "device" are
+   a refresh after the values have changed in the host's array, and by MatScale() on the GPU; "memory" is the GPU memory
+   of the matrix after its products.
+*/
+
+#include <petscspmv.h>
+#include <petscksp.h>
+#include "matrices.h"
+#include "mkl.h"
+#include "names.h"
+#include "results.h"
+#include "timing.h"
+#include "device.h"
+#include "cusparsespmv.h"
+#include "oracle.h"
+
+/* The default sets: on the host, on a GPU, and one that takes seconds */
+static const char MatrixSet[] =
+    "stencil7:40,stencil7:100,stencil7:160,bratu:100,fem27:12:3,fem27:30:3,fem27:30:3:0.6,fem27:40:1:0.9,stencil5:1000,"
+    "stencil9:1000,tridiag:1000000,webbase,google,econ,dc1,random:8000,tsopf";
+static const char MatrixDeviceSet[] =
+    "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,"
+    "rowlen:tests/matrices/dc1.rowlen,stencil7:32";
+static const char MatrixQuickSet[] =
+    "stencil7:20,bratu:16,fem27:6:3,stencil9:60,webbase:5000,dc1:5000,random:600,tsopf:4000";
+
+/* ---------------------------------------------------------------- one way to multiply, with its measurements */
+
+typedef struct {
+  char         name[128], viewed[64], note[96];
+  PetscBool    ours, variant, library; /* variant: a format of ours with its own options; library: cuSPARSE */
+  PetscInt     type;                   /* its place in the list of types */
+  Mat          A;                      /* NULL: a baseline outside PETSc */
+  PetscOptions options;
+  MKLMatrix    mkl;
+#if defined(PETSC_HAVE_CUDA)
+  CuSparseMatrix cusparse;
+#endif
+  PetscInt its;                                                                         /* products of one repetition */
+  double   convert, first, refresh, refresh_device, warm, cold, warm_least, cold_least; /* seconds */
+  double  *warm_t, *cold_t;
+  double   error;         /* maximum over all checks; 1 is the bound on rounding errors */
+  double   bytes, memory; /* bytes: of the format and the vectors, if known; memory: on the GPU */
+} Contender;
+
+static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  if (c->cusparse) {
+    PetscCall(CuSparseMatMult(c->cusparse, x, y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  if (c->A)
+    PetscCall(MatMult(c->A, x, y));
+  else
+    PetscCall(MKLMatMult(c->mkl, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Adds the memory that was allocated on the GPU since the previous call; without a GPU it does nothing */
+static PetscErrorCode CountMemory(double *used, double *available)
+{
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    double now;
+
+    PetscCall(DeviceFreeMemory(&now));
+    if (used) *used += *available - now;
+    *available = now;
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A type with its own options, "sellp:-mat_sellp_sigma 1". A format (NULL: none) is set up by the first product, which
+   is measured */
+static PetscErrorCode ContenderSetOptions(Contender *c, const char *format, const char *options)
+{
+  PetscInt unused;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsCreate(&c->options));
+  if (format) PetscCall(PetscOptionsInsertString(c->options, "-mat_spmv_setup_after 0"));
+  if (options) PetscCall(PetscOptionsInsertString(c->options, options));
+  PetscCall(PetscObjectSetOptions((PetscObject)c->A, c->options));
+  PetscCall(MatSetFromOptions(c->A));
+  PetscCall(PetscOptionsAllUsed(c->options, &unused));
+  PetscCheck(!unused, PetscObjectComm((PetscObject)c->A), PETSC_ERR_ARG_WRONG, "%s: the type knows no such option",
+             c->name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* exists: PETSC_FALSE if the matrix cannot be converted to the type */
+static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, char *ours[], Contender *c,
+                                      PetscBool *exists)
+{
+  MPI_Comm       comm      = PetscObjectComm((PetscObject)A);
+  PetscLogDouble t         = 0.0;
+  double         available = 0.0;
+  const char    *options   = strchr(name, ':'), *format;
+  char           type[64];
+  MatType        got;
+  PetscBool      is;
+
+  PetscFunctionBeginUser;
+  *exists = PETSC_TRUE;
+  PetscCall(PetscMemzero(c, sizeof(*c)));
+  PetscCall(PetscStrncpy(c->name, name, sizeof(c->name)));
+  PetscCall(PetscStrncpy(type, name, options ? PetscMin(sizeof(type), (size_t)(options - name) + 1) : sizeof(type)));
+  for (PetscInt k = 0; k < nours; k++) {
+    PetscCall(PetscStrcmp(name, ours[k], &is));
+    if (is) c->ours = PETSC_TRUE;
+  }
+  PetscCall(CountMemory(NULL, &available));
+  PetscCall(TimeBegin(comm, &t));
+  PetscCall(PetscStrcmp(type, "cusparse", &c->library));
+  PetscCall(PetscStrcmp(name, "mkl", &is));
+  if (c->library) {
+#if defined(PETSC_HAVE_CUDA)
+    PetscCheck(DeviceOn, comm, PETSC_ERR_SUP, "%s needs a GPU", name);
+    PetscCall(CuSparseMatCreate(A, name, &c->cusparse));
+    *exists = (PetscBool)(c->cusparse != NULL);
+    if (*exists) PetscCall(PetscStrncpy(c->viewed, CuSparseProducts[c->cusparse->product].viewed, sizeof(c->viewed)));
+#else
+    SETERRQ(comm, PETSC_ERR_SUP, "%s needs a PETSc with CUDA", name);
+#endif
+  } else if (is) {
+    PetscCall(MKLMatCreate(A, &c->mkl));
+    PetscCall(PetscStrncpy(c->viewed, "mkl_sparse_mv", sizeof(c->viewed)));
+  } else {
+    PetscCall(PetscStrcmp(name, MATAIJ, &is));
+    if (is) {
+      PetscCall(PetscObjectReference((PetscObject)A));
+      c->A = A;
+    } else {
+      PetscCall(PetscStrcmp(type, "sellcuda", &is)); /* AIJ converts to this type only through sell */
+      PetscCall(MatConvert(A, is ? MATSELL : type, MAT_INITIAL_MATRIX, &c->A));
+      if (is) PetscCall(MatConvert(c->A, type, MAT_INPLACE_MATRIX, &c->A));
+      PetscCall(PetscSpMVGetFormat(c->A, &format));
+      if (options || format) PetscCall(ContenderSetOptions(c, format, options ? options + 1 : NULL));
+    }
+    PetscCall(MatGetType(c->A, &got));
+    PetscCall(PetscStrncpy(c->viewed, got, sizeof(c->viewed)));
+    PetscCall(PetscSpMVGetFormat(c->A, &format));
+    c->variant = (PetscBool)(options && format && !c->ours);
+  }
+  PetscCall(TimeEnd(comm, t, &c->convert));
+  PetscCall(CountMemory(&c->memory, &available));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ContenderDestroy(Contender *c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MKLMatDestroy(&c->mkl));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(CuSparseMatDestroy(&c->cusparse));
+#endif
+  PetscCall(MatDestroy(&c->A));
+  PetscCall(PetscOptionsDestroy(&c->options));
+  PetscCall(PetscFree(c->warm_t));
+  PetscCall(PetscFree(c->cold_t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Multiplies all values by factor, through the arrays if there are any, so that it is not enough for a format to scale
+   only its own copy */
+static PetscErrorCode ChangeValues(Mat A, PetscScalar factor)
+{
+  MatType   type;
+  PetscBool seq, mpi;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetType(A, &type));
+  PetscCall(PetscStrbeginswith(type, MATSEQAIJ, &seq));
+  PetscCall(PetscStrbeginswith(type, MATMPIAIJ, &mpi));
+  if (seq || mpi) {
+    Mat      block[2] = {A, NULL};
+    PetscInt blocks   = 1;
+
+    if (mpi) {
+      PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+      blocks = 2;
+    }
+    for (PetscInt b = 0; b < blocks; b++) {
+      PetscScalar *a;
+      MatInfo      info;
+
+      PetscCall(MatGetInfo(block[b], MAT_LOCAL, &info));
+      PetscCall(MatSeqAIJGetArray(block[b], &a));
+      for (PetscCount k = 0; k < (PetscCount)info.nz_used; k++) a[k] *= factor;
+      PetscCall(MatSeqAIJRestoreArray(block[b], &a));
+    }
+  } else
+    PetscCall(MatScale(A, factor));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the measurement */
+
+/* A product into a vector of NaNs, timed and checked */
+static PetscErrorCode CheckedProduct(Contender *c, Oracle *o, double factor, double *seconds)
+{
+  PetscLogDouble t    = 0.0;
+  MPI_Comm       comm = PetscObjectComm((PetscObject)o->y);
+
+  PetscFunctionBeginUser;
+  PetscCall(VecSet(o->y, (PetscScalar)NAN));
+  PetscCall(TimeBegin(comm, &t));
+  PetscCall(Multiply(c, o->x, o->y));
+  PetscCall(TimeEnd(comm, t, seconds));
+  PetscCall(OracleCheck(o, factor, &c->error));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define MAX_TYPES 32
+
+typedef struct {
+  PetscInt  reps;
+  PetscReal target;
+  PetscBool warm, cold, refresh;
+  Evict     evict;
+} Settings;
+
+/* The memory of a matrix and its kernel, after a product */
+static PetscErrorCode Describe(Mat A, Contender *c)
+{
+  MPI_Comm      comm = PetscObjectComm((PetscObject)A);
+  PetscSpMVInfo info;
+  const char   *format = NULL;
+  double        mine[3], all[3];
+  PetscInt      m, n, M, N;
+  PetscBool     is;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  if (c->A) PetscCall(PetscSpMVGetFormat(c->A, &format));
+  if (format) {
+    PetscCall(PetscSpMVGetInfo(c->A, &info));
+    mine[0] = (double)info.nonzeros;
+    mine[1] = (double)info.stored;
+    mine[2] = (double)info.bytes;
+    PetscCallMPI(MPI_Allreduce(mine, all, 3, MPI_DOUBLE, MPI_SUM, comm));
+    c->bytes = all[2];
+    PetscCall(PetscSNPrintf(
+        c->note, sizeof(c->note), "%s, padding %.1f%%, %.1f B/entry", info.kernel ? info.kernel : "-",
+        all[0] > 0.0 && all[1] > 0.0 ? 100.0 * (all[1] / all[0] - 1.0) : 0.0, all[0] > 0.0 ? all[2] / all[0] : 0.0));
+  }
+  PetscCall(PetscStrncmp(c->name, "aijcusparse", 11, &is));
+  if (is || (format && c->bytes == 0.0)) { /* CSR; also our types, if they leave the product to it */
+    MatInfo csr;
+
+    PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &csr));
+    c->bytes =
+        csr.nz_used * (double)(sizeof(PetscScalar) + sizeof(PetscInt)) + (double)(M + 1) * (double)sizeof(PetscInt);
+  }
+#if defined(PETSC_HAVE_CUDA)
+  if (c->cusparse) c->bytes = c->cusparse->bytes;
+#endif
+  if (c->bytes > 0.0) c->bytes += (double)(M + N) * (double)sizeof(PetscScalar);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One product out of cache */
+static PetscErrorCode ColdProduct(MPI_Comm comm, Contender *c, Oracle *o, const Settings *s, double *seconds)
+{
+  PetscLogDouble t = 0.0;
+
+  PetscFunctionBeginUser;
+#if defined(PETSC_HAVE_CUDA)
+  if (DeviceOn) {
+    double mine;
+
+    PetscCallMPI(MPI_Barrier(comm));
+    PetscCall(DeviceColdBegin());
+    PetscCall(Multiply(c, o->x, o->y));
+    PetscCall(DeviceColdEnd(&mine));
+    PetscCallMPI(MPI_Allreduce(&mine, seconds, 1, MPI_DOUBLE, MPI_MAX, comm));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(EvictCaches((Evict *)&s->evict));
+  PetscCall(TimeBegin(comm, &t));
+  PetscCall(Multiply(c, o->x, o->y));
+  PetscCall(TimeEnd(comm, t, seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The time of a product after all values have changed minus that of another. Values change by powers of 2, which is
+   exact; device: without the host's array */
+static PetscErrorCode MeasureRefresh(Contender *c, Oracle *o, int rounds, PetscBool device, double *refresh)
+{
+  double again[3], dt, steady = 0.0;
+
+  PetscFunctionBeginUser;
+  for (int q = 0; q < rounds; q++) {
+    PetscCall(device ? MatScale(c->A, 2.0) : ChangeValues(c->A, 2.0));
+    PetscCall(CheckedProduct(c, o, 2.0, &again[q]));
+    PetscCall(CheckedProduct(c, o, 2.0, &dt));
+    steady += dt / (double)rounds;
+    PetscCall(device || DeviceOn ? MatScale(c->A, 0.5) : ChangeValues(c->A, 0.5));
+    PetscCall(CheckedProduct(c, o, 1.0, &dt));
+  }
+  PetscCall(Median(rounds, again, refresh));
+  *refresh = PetscMax(0.0, *refresh - steady);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* grown: bytes that the products allocated on the GPU after the first ones */
+static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const Settings *s, double *grown)
+{
+  MPI_Comm       comm = PetscObjectComm((PetscObject)A);
+  PetscLogDouble t    = 0.0;
+  double         dt, first[MAX_TYPES], available = 0.0;
+  MatInfo        info;
+
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(CountMemory(NULL, &available));
+    PetscCall(CheckedProduct(&c[k], o, 1.0, &first[k]));
+    PetscCall(CheckedProduct(&c[k], o, 1.0, &dt));
+    PetscCall(CountMemory(&c[k].memory, &available));
+    PetscCall(PetscMalloc1(s->reps, &c[k].warm_t));
+    PetscCall(PetscMalloc1(s->reps, &c[k].cold_t));
+    c[k].its = (PetscInt)PetscMin(1000.0, PetscMax(1.0, s->target / PetscMax(dt, 1e-9)));
+  }
+
+  for (PetscInt r = 0; r < s->reps; r++) {
+    for (PetscInt k = 0; k < n; k++) {
+      /* brings the matrix back into the caches, from which the other types have evicted it */
+      PetscCall(Multiply(&c[k], o->x, o->y));
+      PetscCall(TimeBegin(comm, &t));
+      for (PetscInt i = 0; s->warm && i < c[k].its; i++) PetscCall(Multiply(&c[k], o->x, o->y));
+      PetscCall(TimeEnd(comm, t, &dt));
+      c[k].warm_t[r] = dt / (double)c[k].its;
+    }
+    for (PetscInt k = 0; s->cold && k < n; k++) PetscCall(ColdProduct(comm, &c[k], o, s, &c[k].cold_t[r]));
+  }
+  *grown = 0.0;
+  PetscCall(CountMemory(grown, &available));
+
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(Median(s->warm ? s->reps : 0, c[k].warm_t, &c[k].warm));
+    PetscCall(Median(s->cold ? s->reps : 0, c[k].cold_t, &c[k].cold));
+    c[k].warm_least = s->warm ? c[k].warm_t[0] : 0.0;
+    c[k].cold_least = s->cold ? c[k].cold_t[0] : 0.0;
+    c[k].first      = PetscMax(0.0, first[k] - (s->warm ? c[k].warm : c[k].cold));
+    PetscCall(CheckedProduct(&c[k], o, 1.0, &dt));
+    PetscCall(Describe(A, &c[k]));
+    if (s->refresh && c[k].A && c[k].A != A) { /* A's arrays are MKL's as well */
+      PetscCall(MeasureRefresh(&c[k], o, DeviceOn && info.nz_used > 16e6 ? 1 : 3, PETSC_FALSE, &c[k].refresh));
+      if (DeviceOn) PetscCall(MeasureRefresh(&c[k], o, 3, PETSC_TRUE, &c[k].refresh_device));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the report */
+
+enum {
+  WARM,
+  COLD,
+  LIBRARY, /* warm, relative to the best of cuSPARSE */
+  RATIOS
+};
+
+typedef struct { /* logarithms of ratios over the matrices */
+  char     name[128];
+  PetscInt n;
+  double   sum[RATIOS], least[RATIOS];
+} Mean;
+
+static void MeanAdd(Mean *m, const double ratio[RATIOS])
+{
+  for (int q = 0; q < RATIOS; q++) {
+    m->sum[q] += ratio[q] > 0.0 ? log(ratio[q]) : 0.0;
+    m->least[q] = m->n ? PetscMin(m->least[q], ratio[q]) : ratio[q];
+  }
+  m->n++;
+}
+
+static double MeanGet(const Mean *m, int q)
+{
+  return m->least[q] > 0.0 ? exp(m->sum[q] / (double)m->n) : 0.0;
+}
+
+static double Ratio(double of, double to)
+{
+  return to > 0.0 ? of / to : 0.0;
+}
+
+static double GFlops(double nnz, double seconds)
+{
+  return seconds > 0.0 ? (PetscDefined(USE_COMPLEX) ? 8e-9 : 2e-9) * nnz / seconds : 0.0;
+}
+
+/* The types side by side, best: the time of the best of cuSPARSE's products */
+static PetscErrorCode ReportText(MPI_Comm comm, double nnz, PetscInt n, const Contender c[], double best)
+{
+  const double aij   = c[0].warm > 0.0 ? c[0].warm : c[0].cold;
+  int          width = 10;
+
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < n; k++) width = PetscMax(width, (int)strlen(c[k].name));
+  if (DeviceOn)
+    PetscCall(PetscPrintf(comm, "  %-*s | %10s %7s %7s %5s %6s %6s | %10s %6s | %9s %9s %9s %8s | %6s\n", width, "type",
+                          "warm [us]", "GF/s", "MB", "share", "x aij", "x cusp", "cold [us]", "x aij", "setup[ms]",
+                          "host[ms]", "dev [us]", "mem [MB]", "error"));
+  else
+    PetscCall(PetscPrintf(comm, "  %-*s %-15s | %10s %7s %6s | %10s %7s %6s | %8s %8s %8s | %6s\n", width, "type",
+                          "viewed as", "warm [us]", "GF/s", "x aij", "cold [us]", "GF/s", "x aij", "convert", "first",
+                          "refresh", "error"));
+  for (PetscInt k = 0; k < n; k++) {
+    if (DeviceOn)
+      PetscCall(PetscPrintf(
+          comm, "  %-*s | %10.2f %7.1f %7.1f %4.0f%% %6.2f %6.2f | %10.2f %6.2f | %9.3f %9.3f %9.1f %8.1f | %6.3g",
+          width, c[k].name, 1e6 * c[k].warm, GFlops(nnz, c[k].warm), 1e-6 * c[k].bytes,
+          100.0 * Ratio(c[k].bytes, c[k].warm) / Device.copy, Ratio(c[0].warm, c[k].warm), Ratio(best, c[k].warm),
+          1e6 * c[k].cold, Ratio(c[0].cold, c[k].cold), 1e3 * c[k].first, 1e3 * c[k].refresh, 1e6 * c[k].refresh_device,
+          1e-6 * c[k].memory, c[k].error));
+    else
+      PetscCall(PetscPrintf(comm, "  %-*s %-15s | %10.1f %7.2f %6.2f | %10.1f %7.2f %6.2f | %8.1f %8.1f %8.1f | %6.3g",
+                            width, c[k].name, c[k].viewed, 1e6 * c[k].warm, GFlops(nnz, c[k].warm),
+                            Ratio(c[0].warm, c[k].warm), 1e6 * c[k].cold, GFlops(nnz, c[k].cold),
+                            Ratio(c[0].cold, c[k].cold), Ratio(c[k].convert, aij), Ratio(c[k].first, aij),
+                            Ratio(c[k].refresh, aij), c[k].error));
+    PetscCall(PetscPrintf(comm, "%s%s%s\n", c[k].error <= 1.0 ? "" : "  WRONG", c[k].note[0] ? "  " : "", c[k].note));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReportHeader(MPI_Comm comm, FILE *csv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFPrintf(comm, csv,
+                         "matrix,origin,rows,columns,entries,ranks,type,viewed,ours,warm_s,warm_least_s,warm_ratio,"
+                         "cold_s,cold_least_s,cold_ratio,convert_s,"
+                         "first_s,refresh_s,error,note"));
+  if (DeviceOn)
+    PetscCall(PetscFPrintf(
+        comm, csv,
+        ",device,copy_bytes_per_s,gflops,bytes,share_of_copy,cusparse_ratio,refresh_device_s,device_memory"));
+  PetscCall(PetscFPrintf(comm, csv, "," RESULTS_SOURCE "\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscInt n, const Contender c[], double best,
+                             FILE *csv)
+{
+  MPI_Comm    comm = PetscObjectComm((PetscObject)A);
+  MatInfo     info;
+  PetscInt    M, N;
+  PetscMPIInt size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+  PetscCall(PetscPrintf(comm, "\n%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %.0f entries, %.1f a row\n", name,
+                        origin, M, N, info.nz_used, info.nz_used / (double)PetscMax(1, M)));
+  PetscCall(ReportText(comm, info.nz_used, n, c, best));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(PetscFPrintf(comm, csv,
+                           "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT
+                           ",%.0f,%d,%s,%s,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.3g,\"%s\"",
+                           name, origin, M, N, info.nz_used, size, c[k].name, c[k].viewed, (int)c[k].ours, c[k].warm,
+                           c[k].warm_least, Ratio(c[0].warm, c[k].warm), c[k].cold, c[k].cold_least,
+                           Ratio(c[0].cold, c[k].cold), c[k].convert, c[k].first, c[k].refresh, c[k].error, c[k].note));
+    if (DeviceOn)
+      PetscCall(PetscFPrintf(comm, csv, ",%s,%.4g,%.4g,%.0f,%.4g,%.9g,%.9g,%.0f", Device.name, Device.copy,
+                             GFlops(info.nz_used, c[k].warm), c[k].bytes, Ratio(c[k].bytes, c[k].warm) / Device.copy,
+                             Ratio(best, c[k].warm), c[k].refresh_device, c[k].memory));
+    PetscCall(PetscFPrintf(comm, csv, ",%s\n", ResultsSource(DeviceOn ? Device.name : NULL)));
+  }
+  if (csv) fflush(csv);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The measurements for each matrix, and the results of all matrices */
+typedef struct {
+  const char *reference;
+  PetscInt    ntypes, nours, wrong;
+  char       *types[MAX_TYPES], *ours[MAX_TYPES];
+  /* one per type; the better of ours; the same relative to the best of the others */
+  Mean  mean[MAX_TYPES], better, against;
+  FILE *csv;
+} Bench;
+
+/* report: PETSC_FALSE for a first run that only loads all code and initializes all libraries */
+static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, PetscBool report, Bench *b)
+{
+  static Contender c[MAX_TYPES];
+  Mat              A;
+  Oracle           o;
+  const char      *origin;
+  char            *name;
+  double           grown = 0.0, library = 0.0, best[2][RATIOS] = {{0}, {0}}; /* ours or not */
+  PetscInt         n = 0;
+  PetscBool        exists;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatrixCreate(comm, matrix, &A, &origin));
+  PetscCall(OracleCreate(A, &o));
+  for (PetscInt k = 0; k < b->ntypes; k++) {
+    PetscCall(ContenderCreate(A, b->types[k], b->nours, b->ours, &c[n], &exists));
+    c[n].type = k;
+    n += exists;
+  }
+  PetscCall(Measure(A, n, c, &o, s, &grown));
+  for (PetscInt k = 0; k < n; k++) {
+    if (c[k].library && (library == 0.0 || c[k].warm < library)) library = c[k].warm;
+  }
+  if (report) {
+    PetscCall(PetscStrrchr(matrix, '/', &name)); /* the part after the last slash, or all of it */
+    PetscCall(Report(name, origin, A, n, c, library, b->csv));
+    if (grown > 1048576.0)
+      PetscCall(PetscPrintf(comm, "  later products took another %.1f MB on the GPU\n", 1e-6 * grown));
+    for (PetscInt k = 0; k < n; k++) {
+      const double ratio[RATIOS] = {Ratio(c[0].warm, c[k].warm), Ratio(c[0].cold, c[k].cold),
+                                    Ratio(library, c[k].warm)};
+      Mean        *mean          = &b->mean[c[k].type];
+
+      PetscCall(PetscStrncpy(mean->name, c[k].name, sizeof(mean->name)));
+      MeanAdd(mean, ratio);
+      for (int q = 0; q < RATIOS && !c[k].variant; q++) best[c[k].ours][q] = PetscMax(best[c[k].ours][q], ratio[q]);
+      if (!(c[k].error <= 1.0)) b->wrong++;
+    }
+    if (best[1][WARM] > 0.0 || best[1][COLD] > 0.0) {
+      double against[RATIOS];
+
+      for (int q = 0; q < RATIOS; q++) against[q] = Ratio(best[1][q], best[0][q]);
+      MeanAdd(&b->better, best[1]);
+      MeanAdd(&b->against, against);
+    }
+  }
+  /* MKL's matrix before the arrays that it uses */
+  for (PetscInt k = n - 1; k >= 0; k--) PetscCall(ContenderDestroy(&c[k]));
+  PetscCall(OracleDestroy(&o));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReportMean(MPI_Comm comm, const Mean *m, PetscInt nmatrices, PetscBool library)
+{
+  PetscFunctionBeginUser;
+  if (!m->n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscPrintf(comm, "  %-38s | %8.2f %8.2f | %8.2f %8.2f", m->name, MeanGet(m, WARM), m->least[WARM],
+                        MeanGet(m, COLD), m->least[COLD]));
+  if (library) PetscCall(PetscPrintf(comm, " | %8.2f %8.2f", MeanGet(m, LIBRARY), m->least[LIBRARY]));
+  if (m->n < nmatrices) PetscCall(PetscPrintf(comm, "  %" PetscInt_FMT " of them", m->n));
+  PetscCall(PetscPrintf(comm, "\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReportMeans(MPI_Comm comm, PetscInt nmatrices, Bench *b)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscPrintf(comm, "\nspeed relative to %s over %" PetscInt_FMT " matrices\n  %-38s | %8s %8s | %8s %8s",
+                        b->reference, nmatrices, "", "warm", "least", "cold", "least"));
+  if (DeviceOn) PetscCall(PetscPrintf(comm, " | %8s %8s", "to cuSP", "least"));
+  PetscCall(PetscPrintf(comm, "\n"));
+  PetscCall(PetscStrncpy(b->better.name, "the better of ours", sizeof(b->better.name)));
+  PetscCall(PetscStrncpy(b->against.name, "the same, against the best other type", sizeof(b->against.name)));
+  for (PetscInt k = DeviceOn ? 0 : 1; k < b->ntypes; k++) PetscCall(ReportMean(comm, &b->mean[k], nmatrices, DeviceOn));
+  PetscCall(ReportMean(comm, &b->better, nmatrices, DeviceOn));
+  PetscCall(ReportMean(comm, &b->against, nmatrices, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc 3.20.0 to 3.25.2 lose entries of the off-diagonal block when they convert to sell */
+#define SELL_LOSES_ENTRIES (PETSC_VERSION_GE(3, 20, 0) && PETSC_VERSION_LT(3, 25, 3))
+
+/* The types, the reference first, without those that are not possible in this run */
+static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
+{
+  static const char host[]   = "aij,aijperm,sell,sellp,evchyb";
+  static const char device[] = "aijcusparse,sellp,evchyb,sellp:-mat_spmv_kernel paper,evchyb:-mat_spmv_kernel paper,"
+                               "evchyb:-mat_spmv_kernel csr,cusparse:csr1,cusparse:csr2,cusparse:coo1,cusparse:coo2,"
+                               "cusparse:sell";
+  char             *list[MAX_TYPES];
+  PetscInt          n;
+  PetscMPIInt       size;
+  PetscBool         is;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  b->reference = DeviceOn ? "aijcusparse" : MATAIJ;
+  PetscCall(GetNames("-types", DeviceOn ? device : host, MAX_TYPES - 2, &n, list)); /* the reference and MKL may join */
+  PetscCall(GetNames("-ours", "sellp,evchyb", MAX_TYPES, &b->nours, b->ours));
+  PetscCall(PetscStrallocpy(b->reference, &b->types[b->ntypes++]));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(PetscStrcmp(list[k], b->reference, &is));
+    if (!is && size > 1) {
+      PetscCall(PetscStrncmp(list[k], "cusparse:", 9, &is));
+      if (is)
+        PetscCall(PetscPrintf(comm, "%s is left out: it runs on one rank\n", list[k]));
+      else if (SELL_LOSES_ENTRIES) {
+        PetscBool cuda;
+
+        PetscCall(PetscStrcmp(list[k], MATSELL, &is));
+        PetscCall(PetscStrcmp(list[k], "sellcuda", &cuda));
+        is = (PetscBool)(is || cuda);
+        if (is)
+          PetscCall(PetscPrintf(
+              comm,
+              "%s is left out: on several ranks this PETSc loses entries when it converts to it (repaired in 3.25.3)\n",
+              list[k]));
+      }
+    }
+    if (is)
+      PetscCall(PetscFree(list[k]));
+    else
+      b->types[b->ntypes++] = list[k];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSC_HAVE_CUDA)
+/* Are our types derived from AIJCUSPARSE? Then the GPU is measured */
+static PetscErrorCode UseDevice(MPI_Comm comm, PetscBool *use)
+{
+  Mat       A;
+  PetscBool mine;
+  int       flag;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, 1, 1, 1, 1));
+  PetscCall(MatSetType(A, MATSELLP));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &mine));
+  PetscCall(MatDestroy(&A));
+  flag = mine;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &flag, 1, MPI_INT, MPI_MIN, comm));
+  *use = (PetscBool)flag;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+#define MAX_MATRICES 64
+
+/* -matrices, or the default set; then those of -also */
+static PetscErrorCode GetMatrices(PetscBool quick, PetscInt *nmatrices, char *matrices[MAX_MATRICES])
+{
+  const char *all = quick ? MatrixQuickSet : DeviceOn ? MatrixDeviceSet : MatrixSet;
+  PetscInt    n;
+
+  PetscFunctionBegin;
+  PetscCall(GetNames("-matrices", all, MAX_MATRICES, nmatrices, matrices));
+  PetscCall(GetNames("-also", NULL, MAX_MATRICES - *nmatrices, &n, matrices + *nmatrices));
+  *nmatrices += n;
+  PetscCall(MatrixListTwins(MAX_MATRICES, nmatrices, matrices));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GetSettings(MPI_Comm comm, PetscBool quick, Settings *s)
+{
+  PetscInt megabytes = 0;
+
+  PetscFunctionBegin;
+  s->reps   = quick ? 3 : 11;
+  s->target = DeviceOn ? 0.02 : 0.004; /* short, because a repetition that the system interrupts is lost */
+  if (quick) s->target /= 4.0;
+  s->warm    = PETSC_TRUE;
+  s->cold    = PETSC_TRUE;
+  s->refresh = PETSC_TRUE;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &s->reps, NULL));
+  PetscCheck(s->reps > 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be positive");
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &s->target, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-warm", &s->warm, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-cold", &s->cold, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-refresh", &s->refresh, NULL));
+  PetscCheck(s->warm || s->cold, comm, PETSC_ERR_USER, "Neither -warm nor -cold: nothing to measure");
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-evict", &megabytes, NULL));
+  PetscCall(EvictCreate(megabytes, &s->evict));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PrintSettings(MPI_Comm comm, const Settings *s)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscPrintf(
+      comm, "%d rank%s, %s, %d bit indices, median of %" PetscInt_FMT ", %.0f MB between cold products", size,
+      size > 1 ? "s" : "", PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)), s->reps,
+      (DeviceOn ? (double)Device.flush : (double)s->evict.bytes) / 1048576.0));
+  if (DeviceOn) PetscCall(PetscPrintf(comm, ", device copy %.0f GB/s", 1e-9 * Device.copy));
+  PetscCall(PetscPrintf(comm, "\n"));
+  if (PetscDefined(USE_DEBUG))
+    PetscCall(PetscPrintf(comm, "this PETSc was built for debugging, not to be measured: its own types are slow\n"));
+  if (DeviceOn)
+    PetscCall(PetscPrintf(comm, "x and y on the GPU; ratios to aijcusparse and to the best of cuSPARSE; error is in "
+                                "units of what rounding may do\n"));
+  else
+    PetscCall(PetscPrintf(
+        comm, "convert, first and refresh are in products of aij; error is in units of what rounding may do\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char        *matrices[MAX_MATRICES], file[PETSC_MAX_PATH_LEN];
+  PetscInt     nmatrices;
+  PetscBool    set, quick = PETSC_FALSE;
+  PetscMPIInt  size, rank;
+  Settings     s;
+  Results      csv;
+  static Bench b; /* zero */
+  MPI_Comm     comm;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscSpMVInitializePackage());
+  comm = PETSC_COMM_WORLD;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(UseDevice(comm, &set));
+  if (set) PetscCall(DeviceOpen());
+#endif
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-where", &set));
+  if (set) {
+    if (DeviceOn)
+      PetscCall(PetscPrintf(comm, "where: %s %s\n", Device.label, Device.name));
+    else
+      PetscCall(PetscPrintf(comm, "where: host\n"));
+    goto done;
+  }
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
+  PetscCall(GetMatrices(quick, &nmatrices, matrices));
+  PetscCall(GetTypes(comm, &b));
+  PetscCall(GetSettings(comm, quick, &s));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mkl", file, sizeof(file), &set));
+  if (set && (size > 1 || DeviceOn))
+    PetscCall(PetscPrintf(comm, "-mkl is left out: it runs on %s\n", DeviceOn ? "the host" : "one rank"));
+  else if (set) {
+    PetscCall(MKLOpen(file));
+    PetscCall(PetscStrallocpy("mkl", &b.types[b.ntypes++]));
+  }
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
+  if (!rank)
+    PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
+               "-csv %s: cannot write %s", file, csv.part);
+  PetscCall(ReportHeader(comm, b.csv));
+
+  PetscCall(PrintSettings(comm, &s));
+  if (DeviceOn) { /* so that the first products below do not load code or create a library's handle */
+    Settings once = s;
+    char    *small[MAX_MATRICES];
+    PetscInt n;
+
+    once.reps   = 1;
+    once.target = 0.0;
+    PetscCall(SplitNames("the warm-up", MatrixQuickSet, MAX_MATRICES, &n, small));
+    for (PetscInt k = 0; k < n; k++) PetscCall(Run(comm, small[k], &once, PETSC_FALSE, &b));
+    PetscCall(FreeNames(n, small));
+  }
+  for (PetscInt m = 0; m < nmatrices; m++) PetscCall(Run(comm, matrices[m], &s, PETSC_TRUE, &b));
+  PetscCall(ReportMeans(comm, nmatrices, &b));
+
+  if (!rank) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
+  PetscCall(EvictDestroy(&s.evict));
+  PetscCall(FreeNames(nmatrices, matrices));
+  PetscCall(FreeNames(b.ntypes, b.types));
+  PetscCall(FreeNames(b.nours, b.ours));
+  PetscCheck(!b.wrong, comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " types gave wrong products, marked WRONG above",
+             b.wrong);
+done:
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(DeviceClose());
+#endif
+  PetscCall(PetscFinalize());
+  return 0;
+}

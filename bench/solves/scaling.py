@@ -1,0 +1,296 @@
+#!/usr/bin/env -S python3 -B
+"""The EVC-HYB paper's figure 16: products and complete solves of the Bratu problem by the number of MPI processes, each with its own GPU if there are GPUs.
+Measures, most important first, until the time is up, and writes <out>/scaling.csv, tables (.md) and charts (.svg, with matplotlib: the system's, otherwise PyPI's in
+build/). For example, after `make programs`
+
+  scaling.py                                                  # this machine: its GPUs, or its cores
+  scaling.py -ranks 1,2,4 -parts products,solve,ex14 -halo nccl,host
+  scaling.py -ranks 1,2 -n 60 -matrices bratu:60,fem27:12:3   # small
+  scaling.py -report a/scaling.csv b/scaling.csv              # tables and charts from several runs
+"""
+
+import argparse
+import csv
+import glob
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import results
+from results import ours
+from scalingreport import COLUMNS, PAPER_N, charts, load, markdown
+
+# The measurements, most important first
+PARTS = {
+    "products": "MatMult of -matrices (bench/products/bench), all types and transports of the halo in one process",
+    "solve": "examples/bratu, halo by the first transport",
+    "ex14": "PETSc's ex14, unmodified",
+    "large": "MatMult of -large",
+    "weak": "MatMult of -matrices, as many rows a process, and examples/bratu with as many points a process",
+    "halos": "examples/bratu with the other transports",
+    "ex14-products": "ex14 again, with the times of its parts on the GPU (-log_view_gpu_time)",
+}
+SHORTEST = 15  # seconds: with less time left, no run begins
+CUBES = ("bratu", "stencil7", "permuted7", "fem27")  # generators whose first number is the length of a cube's edge
+
+
+def options():
+    text = "parts, in the order in which they run:\n" + "".join(f"  {k:14} {v}\n" for k, v in PARTS.items())
+    p = argparse.ArgumentParser(description=__doc__, epilog=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words = lambda s: [w for w in s.split(",") if w]
+    p.add_argument("-parts", type=words, default=list(PARTS), help="what to measure (all)")
+    p.add_argument("-program", help="examples/bratu; by default the one of the latest build")
+    p.add_argument("-bench", help="bench/products/bench; by default the one of the same build")
+    p.add_argument("-ex14", help="PETSc's own SNES ex14, compiled; by default the one that the tests of the same build compiled, if any")
+    p.add_argument("-lib", help="libpetscspmv.so, which ex14 loads; by default the one of the same build")
+    p.add_argument("-ranks", type=lambda s: [int(w) for w in words(s)], help="numbers of processes (1,2,4,... up to the GPUs, else the cores)")
+    p.add_argument("-n", type=int, default=PAPER_N, help=f"grid points of the Bratu problem in each direction ({PAPER_N})")
+    p.add_argument("-matrices", type=words, help="matrices of the products, as bench/products/bench has them (bratu:<n>,fem27:68:3)")
+    p.add_argument("-large", type=words,
+                   help="large ones (bratu:400 on GPUs, else none). bratu:400 takes 22 GB of the host's memory, and 6 for each type and transport")  # fmt: skip
+    p.add_argument("-types", type=words,
+                   help="matrix types (aijcusparse,sellp,evchyb,sellp:devicecg, or without a GPU aij,sellp,evchyb); the first is the reference. A KSP type "
+                   "may follow, for solves")  # fmt: skip
+    p.add_argument("-halo", type=words, help="values of -mat_spmv_halo, each measured with our types (peer,nccl,host,petsc on GPUs)")
+    p.add_argument("-options", type=shlex.split, default=[], help="further options of the programs, as one word: -options='-ksp_norm_type natural'")
+    p.add_argument("-reps", type=int, default=7, help="repetitions of bench/products/bench, of which the median counts (7)")
+    p.add_argument("-repeat", type=int, default=1, help="runs of each; tables show the median (1)")
+    p.add_argument("-timeout", type=int, default=300, help="seconds that one run may take (300)")
+    p.add_argument("-limit", type=int, default=0, help="seconds in all: no run begins that cannot end, and the last is cut short (no limit)")
+    p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(results.ROOT, "build", "results"), help="folder of the results (build/results)")
+    p.add_argument("-measure", action="store_true", help="measure only: scaling.csv and the logs, no charts")
+    p.add_argument("-report", metavar="CSV", nargs="+", help="measure nothing: tables and charts of these files, next to the first")
+    args = p.parse_args()
+    wrong = [w for w in args.parts if w not in PARTS]
+    if wrong:
+        p.error(f"-parts: {wrong[0]} is none of {', '.join(PARTS)}")
+    return args
+
+
+# ---------------------------------------------------------------- running
+
+
+class Runs:
+    """The runs and their location, the remaining time, and the results"""
+
+    def __init__(self, args):
+        self.args, self.begin, self.failed, self.cut = args, time.time(), 0, 0
+        self.mpiexec = shlex.split(os.environ.get("MPIEXEC") or os.path.join(results.ROOT, "tools", "mpiexec"))
+        if not args.program:
+            built = sorted(glob.glob(os.path.join(results.ROOT, "build", "*", "examples", "bratu")), key=os.path.getmtime)
+            args.program = built[-1] if built else ""
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(args.program)))
+        args.bench = args.bench or os.path.join(folder, "bench", "bench")
+        for program, name in ((args.program, "examples/bratu"), (args.bench, "bench/products/bench")):
+            if not os.access(program, os.X_OK):
+                sys.exit(f"scaling: no {name}: make programs, or name one with -program, -bench")
+        args.ex14 = args.ex14 or next(iter(glob.glob(os.path.join(folder, "tests", "petsc", "snes-tutorials-ex14"))), None)
+        args.lib = os.path.abspath(args.lib or os.environ.get("LIB") or os.path.join(folder, "lib", "libpetscspmv.so"))
+        where = subprocess.run(self.mpiexec + ["-n", "1", args.bench, "-where"], capture_output=True, text=True, errors="replace").stdout
+        self.devices = results.gpus() if "where:" in where and "where: host" not in where else 0
+        count = self.devices or os.cpu_count()
+        args.ranks = args.ranks or [r for r in (1, 2, 4, 8, 16, 32, 64) if r <= count]
+        args.types = args.types or (["aijcusparse", "sellp", "evchyb", "sellp:devicecg"] if self.devices else ["aij", "sellp", "evchyb"])
+        args.matrices = args.matrices or [f"bratu:{args.n}", "fem27:68:3"]
+        args.large = (["bratu:400"] if self.devices else []) if args.large is None else args.large
+        args.halo = args.halo or (["peer", "nccl", "host", "petsc"] if self.devices else [])
+        self.where = f"{self.devices} GPUs" if self.devices else f"{os.cpu_count()} cores"
+
+    def halos(self, ranks):
+        """Some transports need one GPU per process"""
+        return [h for h in self.args.halo if ranks > 1 and (h not in ("peer", "nccl") or ranks <= self.devices)]
+
+    def left(self):
+        return self.args.limit - (time.time() - self.begin) if self.args.limit else 1e9
+
+    def start(self, ranks, words):
+        return results.finish(self.mpiexec, ["-n", str(ranks)] + words + self.args.options, min(self.args.timeout, self.left() - 5))
+
+    def logged(self, ranks, words):
+        """start() with -log_view; returns the output and its log by stages, or None. All logs are kept in a file"""
+        with tempfile.TemporaryDirectory() as folder:
+            log = os.path.join(folder, "log")
+            text, right = self.start(ranks, words + ["-log_view", ":" + log])
+            if not right or not os.path.exists(log):
+                return None
+            with open(log, errors="replace") as f:
+                self.kept.write(f"\n==== {ranks} processes: {shlex.join(words)}\n" + f.read())
+            return text, log_view(log)
+
+    # Each of the following functions returns rows: (columns, whether everything succeeded)
+
+    def products(self, ranks, matrices, mode):
+        """One row per matrix, type and transport; case: the matrix for one process"""
+        types = [t for t in self.args.types if t.partition(":")[2][:1] in ("", "-")]
+        if self.halos(ranks):
+            types = [f"{t}:-mat_spmv_halo {h}" if ours(t) else t for t in types for h in (self.halos(ranks) if ours(t) else [""])]
+        with tempfile.TemporaryDirectory() as folder:
+            target = os.path.join(folder, "csv")
+            names = {scaled(m, ranks) if mode == "weak" else m: m for m in matrices}
+            words = [self.args.bench, "-matrices", ",".join(names), "-types", ",".join(types), "-reps", str(self.args.reps)]
+            text, right = self.start(ranks, words + ["-cold", "0", "-refresh", "0", "-csv", target])
+            rows = []
+            if os.path.exists(target):  # the file may be incomplete if the time was up
+                with open(target, newline="") as f:
+                    for r in csv.DictReader(f):
+                        if None in r.values():  # an incomplete line
+                            continue
+                        kind, _, option = r["type"].partition(":")
+                        seconds, count = float(r["warm_s"]), int(r["rows"])
+                        row = dict(mode=mode, program="bench", matrix=r["matrix"], case=names[r["matrix"]], entries=r["entries"], type=kind, viewed=r["viewed"])
+                        row.update(halo=option.rpartition(" ")[2], product_us=f"{1e6 * seconds:.6g}", gflops=f"{2e-9 * float(r['entries']) / seconds:.5g}")
+                        row.update(points_per_rank=count // ranks, ratio=r["warm_ratio"], error=r["error"])
+                        rows.append(row)
+        if right:
+            print("".join("  " + line + "\n" for line in text.partition("\nspeed relative")[0].splitlines() if line), end="", flush=True)
+        return rows, right
+
+    def bratu(self, ranks, n, types, halo, mode):
+        """One row per type"""
+        words = [self.args.program, "-n", str(n), "-types", ",".join(types)] + (["-mat_spmv_halo", halo] if halo else [])
+        result = self.logged(ranks, words)
+        if not result:
+            return [], False
+        text, log = result
+        keys = "type viewed newton krylov fnorm setup_s solve_s function_s jacobian_s ksp_s products _ product_us block_us gflops".split()
+        rows = []
+        for line in text.splitlines():
+            w = line.split()
+            if len(w) < len(keys) + 1 or not (w[2].isdigit() and w[3].isdigit()):
+                continue
+            row = dict(zip(keys, w), program="bratu", mode=mode, case=f"bratu:{self.args.n}", n=n)
+            row.update(points_per_rank=n**3 // ranks, halo=halo if ours(w[0]) else "")
+            mflops = log.get(f"{len(rows)}: {w[0]}", {}).get("SNESSolve", (0, 0, None))[2]
+            row["solve_gflops"] = mflops / 1e3 if mflops else ""
+            rows.append(row)
+            print("  " + line, flush=True)
+        if not rows:
+            print(text + "  FAILED: no table in the output", flush=True)
+        return rows, bool(rows)
+
+    def ex14(self, ranks, n, kind, halo, timed):
+        """One row. On a GPU, the times of its parts need a separate run (`timed`), in which every event waits for the GPU"""
+        matrix, _, method = kind.partition(":")
+        words = [self.args.ex14, "-ksp_type", method or "cg", "-pc_type", "none", "-mat_type", matrix, "-snes_converged_reason", "-ksp_converged_reason"]
+        words += [w for d in "xyz" for w in (f"-da_grid_{d}", str(n))] + (["-dm_vec_type", "cuda"] if self.devices else [])
+        words += (["-dll_append", self.args.lib] if ours(kind) else []) + (["-mat_spmv_halo", halo] if halo else []) + (["-log_view_gpu_time"] if timed else [])
+        result = self.logged(ranks, words)
+        if not result:
+            return [], False
+        text, log = result
+        event = lambda name: next((s[name] for s in log.values() if name in s), (0, None, None))
+        times = lambda value, by: "" if value is None else f"{value * by:.6g}"
+        count, seconds, mflops = event("MatMult")
+        row = dict(mode="strong", program="ex14", case=f"bratu:{n}", type=kind, viewed=kind, halo=halo, n=n, points_per_rank=n**3 // ranks)
+        if timed or not self.devices:
+            row.update(products=count, product_us=times(seconds, 1e6 / max(count, 1)), gflops=times(mflops, 1e-3))
+            row.update(function_s=times(event("SNESFunctionEval")[1], 1), jacobian_s=times(event("SNESJacobianEval")[1], 1))
+        if not timed:
+            norm = re.search(r"fnorm ([-+.\deE]+)", text)
+            row["fnorm"] = norm[1].rstrip(".") if norm else ""
+            row["newton"] = sum(int(i) for i in re.findall(r"Nonlinear solve converged .* iterations (\d+)", text))
+            row["krylov"] = sum(int(i) for i in re.findall(r"Linear solve converged .* iterations (\d+)", text))
+            row["solve_gflops"] = times(event("SNESSolve")[2], 1e-3)
+            row.update(solve_s=times(event("SNESSolve")[1], 1), ksp_s=times(event("KSPSolve")[1], 1))
+        print("  " + " ".join(f"{k}={row[k]}" for k in ("type", "newton", "krylov", "fnorm", "solve_s", "ksp_s", "product_us") if row.get(k)), flush=True)
+        return [row], True
+
+    def jobs(self, part):
+        """The (processes, function to call) of a part"""
+        a = self.args
+        first = lambda ranks: (self.halos(ranks) or [""])[0]
+        if part == "products":
+            return [(r, lambda r=r: self.products(r, a.matrices, "strong")) for r in a.ranks]
+        if part == "solve":
+            return [(r, lambda r=r: self.bratu(r, a.n, a.types, first(r), "strong")) for r in a.ranks]
+        if part == "ex14" or (part == "ex14-products" and self.devices):
+            return [(r, lambda r=r, t=t: self.ex14(r, a.n, t, first(r) if ours(t) else "", part != "ex14")) for r in a.ranks for t in a.types if a.ex14]
+        if part == "large":
+            return [(r, lambda r=r: self.products(r, a.large, "strong")) for r in sorted(a.ranks, reverse=True) if a.large]
+        if part == "weak":
+            scale = [m for m in a.matrices if scaled(m, 8)]
+            jobs = [(r, lambda r=r: self.products(r, scale, "weak")) for r in a.ranks if r > 1 and scale]
+            return jobs + [(r, lambda r=r: self.bratu(r, edge(a.n, r), a.types, first(r), "weak")) for r in a.ranks if r > 1]
+        if part == "halos":
+            others = [t for t in a.types if ours(t)]  # PETSc's own types have only one transport
+            return [(r, lambda r=r, h=h: self.bratu(r, a.n, others, h, "strong")) for r in a.ranks for h in self.halos(r)[1:] if others]
+        return []
+
+    def run(self, target):
+        a = self.args
+        print(f"{a.program}, {self.where}, processes {a.ranks}, {', '.join(a.parts)}")
+        if not a.ex14:
+            print("no ex14: name one with -ex14")
+        os.makedirs(a.out, exist_ok=True)
+        with results.whole(target, newline="") as f, results.whole(os.path.join(a.out, "scaling-log_view.txt")) as self.kept:
+            source = results.source(results.gpu_name() if self.devices else "")
+            out = csv.DictWriter(f, [*COLUMNS, *source], restval="", extrasaction="ignore")
+            out.writeheader()
+            for repeat in range(a.repeat):
+                for part in (p for p in PARTS if p in a.parts):
+                    for ranks, call in self.jobs(part):
+                        if self.left() < SHORTEST:
+                            self.cut += 1
+                            continue
+                        rows, right = call()
+                        self.failed += not right
+                        for row in rows:
+                            out.writerow(dict(row, ranks=ranks, repeat=repeat, **source))
+                        f.flush()
+        if self.cut:
+            print(f"{self.cut} runs were not begun: the limit of {a.limit} s")
+
+
+def edge(n, ranks):
+    return round(n * ranks ** (1 / 3))
+
+
+def scaled(matrix, ranks):
+    """The matrix of the same kind with about the same number of rows per process, or None if that is unknown"""
+    name, _, arguments = matrix.partition(":")
+    first, colon, rest = arguments.partition(":")
+    return f"{name}:{edge(int(first), ranks)}{colon}{rest}" if name in CUBES and first.isdigit() else None
+
+
+def log_view(path):
+    """For each stage: event -> (count, seconds, Mflop/s of all processes), with None if PETSc does not know the GPU's time"""
+    number = lambda w: None if w == "n/a" else float(w)
+    stages, name = {}, None
+    with open(path, errors="replace") as f:
+        for line in f:
+            m = re.match(r"--- Event Stage \d+: (.*)", line)
+            w = line.split()
+            if m:
+                name = m[1].strip()
+            elif name and len(w) >= 21 and w[1].isdigit():
+                try:
+                    stages.setdefault(name, {})[w[0]] = (int(w[1]), number(w[3]), number(w[20]))
+                except ValueError:  # two columns without a space between them
+                    pass
+    return stages
+
+
+def main():
+    args = options()
+    targets = args.report or [os.path.join(args.out, "scaling.csv")]
+    runs = None if args.report else Runs(args)
+    if runs:
+        runs.run(targets[0])
+    data = load(targets)
+    if not data:
+        sys.exit("scaling: no figures")
+    stem = os.path.splitext(targets[0])[0]
+    markdown(data, stem + ".md")
+    drawn = [] if args.measure else charts(data, stem)
+    print(open(stem + ".md").read())
+    print(", ".join([stem + ".csv", stem + ".md", *drawn]))
+    sys.exit(1 if runs and (runs.failed or runs.cut) else 0)
+
+
+if __name__ == "__main__":
+    results.run(main, "bench/solves/scaling.py")

@@ -1,0 +1,178 @@
+/*
+  The iterations of devicechebyshev: an iteration is the product and one kernel. PETSc's set-up estimates the
+  eigenvalues.
+*/
+#include "krylov.h"
+
+/* The beginning of KSPCHEBYSHEV's private data in PETSc 3.26; no public function returns the bounds that it uses */
+typedef struct {
+  PetscReal        emin, emax, emin_computed, emax_computed, emin_provided, emax_provided;
+  PetscReal       *betas;
+  PetscInt         num_betas_alloc;
+  KSP              kspest;
+  PetscReal        tform[4];
+  PetscInt         eststeps;
+  PetscBool        usenoisy;
+  KSPChebyshevKind kind;
+} KSPDeviceChebyshevData;
+
+/* Checks that the private data have this layout: the members that public functions return must be the same as those
+   read here */
+static PetscErrorCode KSPDeviceChebyshevCheck(KSP ksp, PetscBool *right)
+{
+  const KSPDeviceChebyshevData *data = (const KSPDeviceChebyshevData *)ksp->data;
+  KSPChebyshevKind              kind;
+  KSP                           kspest = NULL;
+
+  PetscFunctionBegin;
+  *right = PETSC_FALSE;
+#if PETSC_VERSION_LT(3, 27, 0)
+  PetscCall(KSPChebyshevGetKind(ksp, &kind));
+  if (data->kspest) PetscCall(KSPChebyshevEstEigGetKSP(ksp, &kspest));
+  *right = (PetscBool)(kind == data->kind && kspest == data->kspest);
+#else
+  (void)data;
+  (void)kind;
+  (void)kspest;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same as PETSc's KSPChebyshevGetEigenvalues_Chebyshev() */
+static void KSPDeviceChebyshevGetBounds(KSP ksp, PetscReal *emax, PetscReal *emin)
+{
+  const KSPDeviceChebyshevData *data = (const KSPDeviceChebyshevData *)ksp->data;
+  const PetscReal              *t    = data->tform;
+
+  *emax = data->emax;
+  *emin = data->emin;
+  if (*emax == 0. && data->emax_computed != 0.)
+    *emax = t[2] * data->emin_computed + t[3] * data->emax_computed;
+  else if (*emax == 0. && data->emax_provided != 0.)
+    *emax = t[2] * data->emin_provided + t[3] * data->emax_provided;
+  if (*emin == 0. && data->emin_computed != 0.)
+    *emin = t[0] * data->emin_computed + t[1] * data->emax_computed;
+  else if (*emin == 0. && data->emin_provided != 0.)
+    *emin = t[0] * data->emin_provided + t[1] * data->emax_provided;
+}
+
+/* The iterations of KSPSolve_Chebyshev_FirstKind() without norms, as kernels. In the last step `out` is the array of
+   the solution */
+static PetscErrorCode KSPDeviceChebyshevSolve(KSP ksp, KSP_Device *d)
+{
+  KSPDeviceRun      *run  = d->run;
+  const PetscInt     last = ksp->max_it - 1;
+  Vec                v[3] = {ksp->vec_sol, ksp->work[0], ksp->work[1]}, W = ksp->work[2];
+  PetscScalar       *a[3], *w;
+  const PetscScalar *b;
+  PetscReal          emax, emin, scale, mu, c[3];
+  int                before = 0, now = 1, next = 2;
+  SpMVCudaChebyshev  step;
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceRunBegin(ksp, d));
+  PetscCall(KSPDeviceGetPC(ksp, run, v[1], v[2]));
+  KSPDeviceChebyshevGetBounds(ksp, &emax, &emin);
+  scale     = 2. / (emax + emin);
+  mu        = 1. / (1. - scale * emin);
+  c[before] = 1.;
+  c[now]    = mu;
+  PetscCall(VecGetLocalSize(v[0], &n));
+  for (int k = 0; k < 3; k++) PetscCall(KSPDeviceTouch(v[k], &a[k]));
+  PetscCall(KSPDeviceTouch(W, &w));
+  PetscCall(VecCUDAGetArrayRead(ksp->vec_rhs, &b));
+  PetscCall(PetscMemzero(&step, sizeof(step)));
+  step.n     = (int)n;
+  step.bs    = (int)run->bs;
+  step.pc    = run->pc;
+  step.early = d->early;
+  step.b     = b;
+  step.d     = run->d;
+  run->w     = w;
+  for (ksp->its = 0; ksp->its <= last; ksp->its++) {
+    const PetscInt i = ksp->its;
+
+    if (i == 0) { /* x + scale B (b - A x) */
+      step.now         = ksp->guess_zero ? NULL : a[before];
+      step.w           = ksp->guess_zero ? NULL : w;
+      step.of_now      = 1.;
+      step.of_residual = scale;
+      step.next        = a[i == last ? 0 : now];
+      run->p           = a[before];
+    } else {
+      PetscReal omega;
+
+      c[next]          = 2. * mu * c[now] - c[before];
+      omega            = 2. * mu * c[now] / c[next];
+      step.w           = w;
+      step.before      = a[before];
+      step.now         = a[now];
+      step.of_before   = 1. - omega;
+      step.of_now      = omega;
+      step.of_residual = omega * scale;
+      step.next        = a[i == last ? 0 : next];
+      run->p           = a[now];
+    }
+    if (step.w) PetscCall(KSPDeviceMult(run, v[i ? now : before], W, NULL));
+    PetscCallCUDA(SpMVCudaChebyshevStep(run->krylov, &step, run->stream));
+    if (i) {
+      const int t = before;
+
+      before = now;
+      now    = next;
+      next   = t;
+    }
+  }
+  PetscCall(VecCUDARestoreArrayRead(ksp->vec_rhs, &b));
+  PetscCall(PetscLogGpuFlops(7. * n * (last + 1)));
+  PetscCall(KSPDeviceTouch(W, NULL));
+  for (int k = 0; k < 3; k++) PetscCall(KSPDeviceTouch(v[k], NULL));
+  ksp->reason = KSP_CONVERGED_ITS;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDeviceWhyNot_Chebyshev(KSP ksp, char why[], size_t len)
+{
+  const KSPDeviceChebyshevData *data = (const KSPDeviceChebyshevData *)ksp->data;
+  MatNullSpace                  null;
+  Mat                           A, P;
+  PetscBool                     right, fused;
+  PetscInt                      bs = 1;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceChebyshevCheck(ksp, &right));
+  PetscCall(PCGetOperators(ksp->pc, &A, &P));
+  PetscCall(MatGetNullSpace(A, &null));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &fused, PCNONE, PCJACOBI, PCPBJACOBI, ""));
+  if (fused)
+    PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &fused));
+  else
+    bs = SPMV_KRYLOV_BLOCK + 1;
+  if (fused) PetscCall(MatGetBlockSize(P, &bs));
+  if (ksp->normtype != KSP_NORM_NONE)
+    PetscCall(PetscStrncpy(why, "norms are computed (-ksp_norm_type none for a smoother)", len));
+  else if (ksp->max_it < 1 || ksp->err_hist || ksp->pc_side != PC_LEFT || ksp->reason)
+    PetscCall(PetscStrncpy(why, "zero iterations, an error history, a right preconditioner, or a failed preconditioner",
+                           len));
+  else if (!right)
+    PetscCall(PetscStrncpy(why, "KSPCHEBYSHEV's private data have another layout in this PETSc", len));
+  else if (data->kind != KSP_CHEBYSHEV_FIRST)
+    PetscCall(PetscStrncpy(why, "polynomials of the fourth kind", len));
+  else if (null)
+    PetscCall(PetscStrncpy(why, "a null space", len));
+  else if (bs > SPMV_KRYLOV_BLOCK)
+    PetscCall(
+        PetscStrncpy(why, "the preconditioner is not none, jacobi, or pbjacobi with blocks of up to 8 rows", len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceCreate_Chebyshev(KSP ksp, KSP_Device *d)
+{
+  PetscFunctionBegin;
+  (void)ksp;
+  d->whynot   = KSPDeviceWhyNot_Chebyshev;
+  d->ondevice = KSPDeviceChebyshevSolve;
+  d->alone    = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,447 @@
+/*
+  The iterations of devicegmres.
+*/
+#include "krylov.h"
+#include "core/cuda/krylov/gmres.h"
+
+typedef struct {
+  PetscReal haptol, breakdowntol; /* KSPGMRES keeps these settings in its private structure */
+  PetscErrorCode (*sethaptol)(KSP, PetscReal);
+  PetscErrorCode (*setbreakdowntol)(KSP, PetscReal);
+  PetscErrorCode (*solve)(KSP);
+  PetscBool     ready; /* PETSc's set-up is done, which a solve on the device does not need */
+  SpMVCudaGMRES gmres;
+  PetscInt      restart;      /* for which the following have room */
+  PetscInt      pieces, vecs; /* that exist */
+  PetscInt     *size;         /* of each piece */
+  Vec         **piece, *V;
+  PetscScalar **v;            /* the arrays of V */
+  PetscReal     rnorm0;       /* the norm of the first residual of the last cycle */
+  PetscInt      complete;     /* iterations that the solution does not contain yet */
+  PetscInt      next, length; /* iteration of the cycle, from 0, and their number */
+} KSPDeviceGMRES;
+
+static PetscErrorCode KSPDeviceGMRESGet(KSP ksp, KSPDeviceGMRES **gm)
+{
+  KSP_Device *d = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+  *gm = (KSPDeviceGMRES *)d->method;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGMRESSetHapTol_DeviceGMRES(KSP ksp, PetscReal tol)
+{
+  KSPDeviceGMRES *gm = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
+  PetscCall((*gm->sethaptol)(ksp, tol));
+  gm->haptol = tol;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGMRESSetBreakdownTolerance_DeviceGMRES(KSP ksp, PetscReal tol)
+{
+  KSPDeviceGMRES *gm = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
+  PetscCall((*gm->setbreakdowntol)(ksp, tol));
+  gm->breakdowntol = tol == (PetscReal)PETSC_DEFAULT ? 0.1 : tol;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetUp_DeviceGMRES(KSP ksp)
+{
+  KSPDeviceGMRES *gm = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
+  gm->ready = PETSC_FALSE;
+  PetscCall(KSPSetWorkVecs(ksp, 2));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's iterations, with its set-up if that has not been done */
+static PetscErrorCode KSPDeviceGMRESSolve_PETSc(KSP ksp)
+{
+  KSP_Device     *d = NULL;
+  KSPDeviceGMRES *gm;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+  gm = (KSPDeviceGMRES *)d->method;
+  if (!gm->ready) PetscCall((*d->petsc.setup)(ksp));
+  gm->ready = PETSC_TRUE;
+  PetscCall((*gm->solve)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDeviceWhyNot_GMRES(KSP ksp, char why[], size_t len)
+{
+  PetscInt    restart;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(KSPGMRESGetRestart(ksp, &restart));
+  if (size > 1)
+    PetscCall(PetscStrncpy(why, "there are several ranks", len));
+  else if (restart > SPMV_GMRES_MOST)
+    PetscCall(PetscSNPrintf(why, len, "-ksp_gmres_restart is above %d", SPMV_GMRES_MOST));
+  else if (ksp->orthog != KSPOrthogonalizationClassicalGramSchmidt)
+    PetscCall(PetscStrncpy(why, "-ksp_orthogonalization is not cgs", len));
+  else if (ksp->cgstype == KSP_ORTHOGONALIZATION_CGS_REFINE_IFNEEDED)
+    PetscCall(PetscStrncpy(why, "-ksp_orthogonalization_cgs_refinement_type is refine_ifneeded", len));
+  else if (ksp->calc_ritz)
+    PetscCall(PetscStrncpy(why, "Ritz pairs are computed", len));
+  for (PetscInt k = 0; k < ksp->numbermonitors; k++) {
+    if (ksp->monitor[k] == (KSPMonitorFn *)KSPGMRESMonitorKrylov)
+      PetscCall(PetscStrncpy(why, "-ksp_gmres_krylov_monitor", len));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDeviceReset_GMRES(KSP_Device *d)
+{
+  KSPDeviceGMRES *gm = (KSPDeviceGMRES *)d->method;
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < gm->pieces; k++) PetscCall(VecDestroyVecs(gm->size[k], &gm->piece[k]));
+  PetscCall(PetscFree4(gm->size, gm->piece, gm->V, gm->v));
+  PetscCallCUDA(SpMVCudaGMRESDestroy(&gm->gmres));
+  gm->restart = gm->pieces = gm->vecs = gm->complete = 0;
+  gm->ready                                          = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Room for a cycle */
+static PetscErrorCode KSPDeviceGMRESReserve(KSP ksp, KSP_Device *d)
+{
+  KSPDeviceGMRES *gm = (KSPDeviceGMRES *)d->method;
+  PetscInt        restart;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGMRESGetRestart(ksp, &restart));
+  if (gm->restart == restart) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPDeviceReset_GMRES(d));
+  PetscCall(PetscMalloc4(restart + 1, &gm->size, restart + 1, &gm->piece, restart + 1, &gm->V, restart + 1, &gm->v));
+  PetscCallCUDA(SpMVCudaGMRESCreate(d->run->krylov, (int)restart, &gm->gmres));
+  gm->restart = restart;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates vectors of the basis, ten at a time as in PETSc, until there are `count` */
+static PetscErrorCode KSPDeviceGMRESGetVecs(KSP ksp, KSPDeviceGMRES *gm, PetscInt count)
+{
+  PetscFunctionBegin;
+  while (gm->vecs < count) {
+    const PetscInt n = PetscMin(10, gm->restart + 1 - gm->vecs);
+    Vec           *piece;
+
+    PetscCall(KSPCreateVecs(ksp, n, &piece, 0, NULL));
+    gm->size[gm->pieces]    = n;
+    gm->piece[gm->pieces++] = piece;
+    for (PetscInt k = 0; k < n; k++, gm->vecs++) {
+      gm->V[gm->vecs] = piece[k];
+      PetscCall(KSPDeviceTouch(piece[k], &gm->v[gm->vecs]));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the vector that A multiplies is not the last of the basis, but the preconditioner times it */
+static PetscBool KSPDeviceGMRESIsRight(KSP ksp, const KSPDeviceRun *run)
+{
+  return (PetscBool)(ksp->pc_side == PC_RIGHT && run->pc == SPMV_KRYLOV_PC_POINTS);
+}
+
+static PetscErrorCode KSPDeviceGMRESIterate(KSP ksp, KSPDeviceRun *run)
+{
+  KSPDeviceGMRES *gm = NULL;
+  PetscInt        k;
+  Vec             p;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
+  k = gm->next++;
+  PetscCall(KSPDeviceGMRESGetVecs(ksp, gm, k + 2));
+  p = KSPDeviceGMRESIsRight(ksp, run) ? ksp->work[1] : gm->V[k];
+  PetscCall(KSPDeviceTouch(p, &run->p));
+  if (run->pc == SPMV_KRYLOV_PC_APPLIED)
+    PetscCall(KSP_PCApplyBAorAB(ksp, p, gm->V[k + 1], ksp->work[1]));
+  else {
+    PetscCall(KSPDeviceTouch(gm->V[k + 1], &run->w));
+    PetscCall(KSPDeviceMult(run, p, gm->V[k + 1], NULL));
+  }
+  PetscCall(KSPDeviceTouch(gm->V[k + 1], NULL)); /* copies it to the device if PETSc has computed it on the host */
+  PetscCallCUDA(SpMVCudaGMRESStep(gm->gmres, (int)k, gm->v, run->stream));
+  if (gm->next == gm->length || run->exact || run->pc == SPMV_KRYLOV_PC_APPLIED || !run->ahead)
+    PetscCallCUDA(SpMVCudaGMRESFinish(gm->gmres, (int)k, gm->v, run->stream));
+  PetscCall(PetscLogGpuFlops(run->flops * (4. * (k + 1) + 4.)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The beginning of a cycle on the device, from the residual in V[0] with norm ksp->rnorm */
+static PetscErrorCode KSPDeviceGMRESBegin(KSP ksp, KSP_Device *d)
+{
+  KSPDeviceRun      *run = d->run;
+  KSPDeviceGMRES    *gm  = (KSPDeviceGMRES *)d->method;
+  SpMVCudaGMRESCycle cycle;
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(&cycle, sizeof(cycle)));
+  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
+  cycle.n          = (int)n;
+  cycle.d          = run->d;
+  cycle.pc         = run->pc;
+  cycle.left       = (PetscBool)!KSPDeviceGMRESIsRight(ksp, run);
+  cycle.early      = d->early;
+  cycle.again      = (PetscBool)(ksp->cgstype == KSP_ORTHOGONALIZATION_CGS_REFINE_ALWAYS);
+  cycle.normalized = (PetscBool)(run->pc == SPMV_KRYLOV_PC_APPLIED);
+  cycle.beta       = ksp->rnorm;
+  cycle.haptol     = gm->haptol;
+  cycle.before     = (int)ksp->its;
+  if (cycle.normalized) PetscCall(VecScale(gm->V[0], 1. / ksp->rnorm));
+  if (!cycle.left) PetscCall(PCApply(ksp->pc, gm->V[0], ksp->work[1]));
+  PetscCall(KSPDeviceTouch(gm->V[0], NULL));
+  PetscCall(KSPDeviceTouch(ksp->work[1], &cycle.next));
+  PetscCall(KSPDeviceGetTest(ksp, run, &cycle.until, &cycle.norm));
+  PetscCallCUDA(SpMVCudaGMRESBegin(gm->gmres, &cycle, run->stream));
+  gm->next  = 0;
+  run->read = 0;
+  PetscCall(PetscMemzero(&run->status, sizeof(run->status)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets `to`, which may be the solution, to the solution with the correction from the first k iterations of the cycle */
+static PetscErrorCode KSPDeviceGMRESBuild(KSP ksp, KSP_Device *d, PetscInt k, Vec to)
+{
+  KSPDeviceRun   *run = d->run;
+  KSPDeviceGMRES *gm  = (KSPDeviceGMRES *)d->method;
+  const PetscBool in  = (PetscBool)(run->pc == SPMV_KRYLOV_PC_APPLIED && ksp->pc_side != PC_LEFT);
+  PetscScalar    *x;
+  PetscBool       singular;
+
+  PetscFunctionBegin;
+  if (to != ksp->vec_sol) PetscCall(VecCopy(ksp->vec_sol, to));
+  if (!k) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(SpMVCudaGMRESSolve(gm->gmres, (int)k, run->stream, &singular));
+  if (singular) {
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED,
+               "GMRES has broken down: the matrix or the preconditioner is singular");
+    ksp->reason = KSP_DIVERGED_BREAKDOWN;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(KSPDeviceTouch(in ? ksp->work[0] : to, &x));
+  PetscCallCUDA(SpMVCudaGMRESCorrect(gm->gmres, (int)k, gm->v, in, x, run->stream));
+  if (in) {
+    PetscCall(KSPUnwindPreconditioner(ksp, ksp->work[0], ksp->work[1]));
+    PetscCall(VecAXPY(to, 1., ksp->work[0]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDeviceGMRESReport(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
+  PetscCall(KSPLogErrorHistory(ksp));
+  PetscCall(KSPMonitor(ksp, ksp->its, ksp->rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reads the norms that have been computed, and reports all but the last of the cycle or of the solve: PETSc reports that
+   of a cycle as the first norm of the next, and that of the solve when the solution is there */
+static PetscErrorCode KSPDeviceGMRESDeliver(KSP ksp, KSPDeviceRun *run, KSPDeviceGMRES *gm, PetscInt length)
+{
+  PetscFunctionBegin;
+  while (run->read < run->status.norms) {
+    PetscCall(KSPDeviceReadNorm(run, &ksp->rnorm));
+    ksp->its++;
+    gm->complete = run->read;
+    if (run->read < length && !(run->status.reason && run->read == run->status.norms))
+      PetscCall(KSPDeviceGMRESReport(ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The iterations of a cycle; with a user's test or monitor, each is complete before the host goes on */
+static PetscErrorCode KSPDeviceGMRESIterations(KSP ksp, KSPDeviceRun *run, KSPDeviceGMRES *gm)
+{
+  const PetscInt length = gm->length;
+  PetscBool      may;
+
+  PetscFunctionBegin;
+  for (PetscInt n = 1; n <= length && !run->exact; n++) {
+    PetscCall(KSPDeviceMayStart(run, n, &may));
+    if (!may) break;
+    PetscCall(KSPDeviceGMRESIterate(ksp, run));
+    PetscCall(KSPDeviceGMRESDeliver(ksp, run, gm, length));
+  }
+  for (PetscInt n = 1; n <= length && run->exact; n++) {
+    PetscCall(KSPDeviceGMRESIterate(ksp, run));
+    PetscCall(KSPDeviceAwait(run, n));
+    PetscCall(KSPDeviceGMRESDeliver(ksp, run, gm, n));
+    if (run->status.reason) break;
+    PetscCall((*ksp->converged)(ksp, ksp->its, ksp->rnorm, &ksp->reason, ksp->cnvP));
+    if (ksp->reason) break;
+    if (n < length) PetscCall(KSPDeviceGMRESReport(ksp));
+  }
+  if (!ksp->reason) PetscCall(KSPDeviceAwait(run, length));
+  PetscCall(KSPDeviceGMRESDeliver(ksp, run, gm, length));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets the reason from the device's */
+static PetscErrorCode KSPDeviceGMRESConclude(KSP ksp, KSPDeviceRun *run)
+{
+  MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
+
+  PetscFunctionBegin;
+  if (ksp->reason || !run->status.reason) PetscFunctionReturn(PETSC_SUCCESS);
+  switch (run->status.reason) {
+  case SPMV_KRYLOV_HAPPY:
+    PetscCheck(ksp->normtype == KSP_NORM_NONE || !ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED,
+               "GMRES has reached a happy breakdown without convergence, residual norm %g", (double)ksp->rnorm);
+    ksp->reason = ksp->normtype == KSP_NORM_NONE ? KSP_CONVERGED_HAPPY_BREAKDOWN : KSP_DIVERGED_BREAKDOWN;
+    break;
+  case SPMV_KRYLOV_NULL:
+    PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED,
+               "GMRES has broken down: a column of its Hessenberg matrix is zero");
+    ksp->reason = KSP_DIVERGED_NULL;
+    break;
+  default: PetscCall(KSPDeviceConclude(ksp, run));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the residual at a restart is that of the recursion */
+static PetscErrorCode KSPDeviceGMRESCheckRestart(KSP ksp, const KSPDeviceGMRES *gm, PetscReal norm)
+{
+  PetscFunctionBegin;
+  if (ksp->rnorm <= 0. || PetscAbsReal(norm - ksp->rnorm) <= gm->breakdowntol * gm->rnorm0)
+    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_CONV_FAILED,
+             "At a restart of GMRES the residual norm is %g, and that of the recursion %g", (double)norm,
+             (double)ksp->rnorm);
+  ksp->reason = KSP_DIVERGED_BREAKDOWN;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A cycle, from the residual in V[0] */
+static PetscErrorCode KSPDeviceGMRESCycle(KSP ksp, KSP_Device *d)
+{
+  KSPDeviceRun   *run = d->run;
+  KSPDeviceGMRES *gm  = (KSPDeviceGMRES *)d->method;
+  PetscReal       norm;
+  PetscInt        k;
+
+  PetscFunctionBegin;
+  PetscCall(VecNorm(gm->V[0], NORM_2, &norm));
+  KSPCheckNorm(ksp, norm);
+  PetscCall(KSPDeviceGMRESCheckRestart(ksp, gm, norm));
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  gm->rnorm0   = norm;
+  gm->complete = 0;
+  ksp->rnorm   = norm;
+  PetscCall(KSPDeviceGMRESReport(ksp));
+  if (norm == 0.) {
+    ksp->reason = KSP_CONVERGED_ATOL;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall((*ksp->converged)(ksp, ksp->its, norm, &ksp->reason, ksp->cnvP));
+  gm->length = PetscMin(gm->restart, ksp->max_it - ksp->its);
+  if (!ksp->reason && gm->length > 0) {
+    PetscCall(KSPDeviceGMRESBegin(ksp, d));
+    PetscCall(KSPDeviceGMRESIterations(ksp, run, gm));
+    PetscCall(KSPDeviceGMRESConclude(ksp, run));
+    if (run->status.reason == SPMV_KRYLOV_NAN_NORM) PetscFunctionReturn(PETSC_SUCCESS);
+    k            = gm->complete;
+    gm->complete = 0;
+    PetscCall(KSPDeviceGMRESBuild(ksp, d, k, ksp->vec_sol));
+    if (!ksp->reason && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+    if (k && ksp->reason) PetscCall(KSPDeviceGMRESReport(ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDeviceGMRESSolve(KSP ksp, KSP_Device *d)
+{
+  KSPDeviceRun   *run        = d->run;
+  KSPDeviceGMRES *gm         = (KSPDeviceGMRES *)d->method;
+  const PetscBool guess_zero = ksp->guess_zero;
+  PetscInt        n;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceRunBegin(ksp, d));
+  if (ksp->err_hist) run->exact = PETSC_TRUE; /* the error of each iteration is computed from its solution */
+  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
+  run->flops = n;
+  PetscCall(KSPDeviceGMRESReserve(ksp, d));
+  PetscCall(KSPDeviceGMRESGetVecs(ksp, gm, 2));
+  PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[0], ksp->work[1]));
+  if (run->pc == SPMV_KRYLOV_PC_BLOCKS || (run->pc == SPMV_KRYLOV_PC_POINTS && ksp->pc_side == PC_SYMMETRIC))
+    run->pc = SPMV_KRYLOV_PC_APPLIED;
+  ksp->its   = 0;
+  ksp->rnorm = -1.; /* the first cycle has no residual to compare with */
+  while (!ksp->reason || (ksp->rnorm == -1. && ksp->reason == KSP_DIVERGED_PC_FAILED)) {
+    PetscCall(KSPInitialResidual(ksp, ksp->vec_sol, ksp->work[0], ksp->work[1], gm->V[0], ksp->vec_rhs));
+    PetscCall(KSPDeviceGMRESCycle(ksp, d));
+    if (ksp->its >= ksp->max_it) {
+      if (!ksp->reason) ksp->reason = KSP_DIVERGED_ITS;
+      break;
+    }
+    ksp->guess_zero = PETSC_FALSE;
+  }
+  ksp->guess_zero = guess_zero;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPBuildSolution_DeviceGMRES(KSP ksp, Vec v, Vec *V)
+{
+  KSP_Device *d = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+  if (!d->device) {
+    PetscCall((*d->petsc.buildsolution)(ksp, v, V));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!v) { /* the first work vector is free, unless a preconditioner is unwound in it */
+    PetscCheck(d->run->pc != SPMV_KRYLOV_PC_APPLIED, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP,
+               "KSPBuildSolution() needs a vector for this preconditioner");
+    v = ksp->work[0];
+  }
+  PetscCall(KSPDeviceGMRESBuild(ksp, d, ((KSPDeviceGMRES *)d->method)->complete, v));
+  if (V) *V = v;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceCreate_GMRES(KSP ksp, KSP_Device *d)
+{
+  KSPDeviceGMRES *gm;
+  PetscObject     o = (PetscObject)ksp;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&gm));
+  d->method               = gm;
+  d->whynot               = KSPDeviceWhyNot_GMRES;
+  d->ondevice             = KSPDeviceGMRESSolve;
+  d->reset                = KSPDeviceReset_GMRES;
+  gm->haptol              = 1e-30; /* KSPGMRES's defaults */
+  gm->breakdowntol        = 0.1;
+  gm->solve               = d->petsc.solve;
+  d->petsc.solve          = KSPDeviceGMRESSolve_PETSc;
+  ksp->ops->setup         = KSPSetUp_DeviceGMRES;
+  ksp->ops->buildsolution = KSPBuildSolution_DeviceGMRES;
+  PetscCall(PetscObjectQueryFunction(o, "KSPGMRESSetHapTol_C", &gm->sethaptol));
+  PetscCall(PetscObjectQueryFunction(o, "KSPGMRESSetBreakdownTolerance_C", &gm->setbreakdowntol));
+  PetscCall(PetscObjectComposeFunction(o, "KSPGMRESSetHapTol_C", KSPGMRESSetHapTol_DeviceGMRES));
+  PetscCall(
+      PetscObjectComposeFunction(o, "KSPGMRESSetBreakdownTolerance_C", KSPGMRESSetBreakdownTolerance_DeviceGMRES));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

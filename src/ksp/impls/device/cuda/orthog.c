@@ -1,0 +1,337 @@
+/*
+  Classical Gram-Schmidt of PETSc's own methods GMRES, FGMRES, LGMRES and DGMRES, for vectors on the device: one pass
+  for the inner products, one for the update and the norm, and one wait for the host instead of three.
+
+  The types are created by PETSc's functions. During a solve, KSPOrthogonalizationClassicalGramSchmidt() is replaced;
+  everything else is PETSc's.
+*/
+#include "krylov.h"
+#include "core/cuda/krylov/orthog.h"
+
+static const char KSPOrthogName[] = "PetscSpMV_KSPOrthog";
+
+typedef struct {
+  SpMVCudaOrthog      orthog; /* NULL before the first call */
+  PetscBool           use;    /* -ksp_device_orthogonalization */
+  PetscBool           used;   /* in the last solve */
+  PetscInt            room;   /* for arrays in v */
+  const PetscScalar **v;
+  PetscErrorCode (*solve)(KSP); /* PETSc's */
+  PetscErrorCode (*view)(KSP, PetscViewer);
+  PetscErrorCode (*setfromoptions)(KSP, SpMVOptionItems);
+  PetscErrorCode (*reset)(KSP);
+} KSPOrthog;
+
+static PetscErrorCode KSPOrthogFree(SpMVCtx ctx)
+{
+  KSPOrthog *o = (KSPOrthog *)SpMVCtxGet(ctx);
+
+  PetscFunctionBegin;
+  PetscCallCUDA(SpMVCudaOrthogDestroy(&o->orthog));
+  PetscCall(PetscFree(o->v));
+  PetscCall(PetscFree(o));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPOrthogGet(KSP ksp, KSPOrthog **o)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)ksp, KSPOrthogName, (PetscObject *)&container));
+  PetscCheck(container, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB,
+             "KSP of type %s was not created by PetscSpMV", ((PetscObject)ksp)->type_name);
+  PetscCall(PetscContainerGetPointer(container, (void **)o));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the norm that VecNorm() finds */
+
+/* The number under which PETSc keeps a vector's 2-norm; no header declares it. A norm is stored once and looked for */
+static PetscErrorCode KSPOrthogGetNormId(PetscInt *id)
+{
+  static PetscInt found  = -1;
+  const PetscReal wanted = 0.7853981633974483;
+  Vec             v;
+  PetscReal       norm;
+  PetscBool       set;
+
+  PetscFunctionBegin;
+  if (found < 0) {
+    PetscCall(VecCreateSeq(PETSC_COMM_SELF, 1, &v));
+    PetscCall(VecSetValue(v, 0, wanted, INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(v));
+    PetscCall(VecAssemblyEnd(v));
+    PetscCall(VecNorm(v, NORM_2, &norm));
+    for (PetscInt k = 0; k < ((PetscObject)v)->real_idmax; k++) {
+      PetscReal now;
+
+      PetscCall(PetscObjectComposedDataGetReal((PetscObject)v, k, now, set));
+      if (set && now == norm) found = k;
+    }
+    PetscCall(VecDestroy(&v));
+    PetscCheck(found >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "VecNorm() does not keep the norm");
+  }
+  *id = found;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* square: of the whole vector. Sums of squares that lose digits or overflow are left to VecNorm() */
+static PetscErrorCode KSPOrthogSetNorm(Vec x, PetscReal square)
+{
+  PetscInt  id;
+  PetscReal norm;
+
+  PetscFunctionBegin;
+  if (!(square > PETSC_REAL_MIN / PETSC_MACHINE_EPSILON && square < PETSC_MAX_REAL)) PetscFunctionReturn(PETSC_SUCCESS);
+  norm = PetscSqrtReal(square);
+  PetscCall(KSPOrthogGetNormId(&id));
+  PetscCall(PetscObjectComposedDataSetReal((PetscObject)x, id, norm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- orthogonalization */
+
+/* One step of classical Gram-Schmidt: lh = V'x and x -= V lh, and the square of the norm of x, over all ranks */
+static PetscErrorCode KSPOrthogStep(KSPOrthog *o, MPI_Comm comm, PetscInt m, PetscInt n, PetscScalar *x,
+                                    PetscScalar **lh, PetscReal *square)
+{
+  cudaStream_t stream;
+  PetscMPIInt  size, count;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVGetStream(&stream));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscMPIIntCast(n, &count));
+  PetscCallCUDA(SpMVCudaOrthogProject(o->orthog, (int)m, count, o->v, x, stream));
+  if (size > 1) {
+    PetscCallCUDA(SpMVCudaOrthogGet(o->orthog, lh, square, stream));
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, *lh, count, MPIU_SCALAR, MPIU_SUM, comm));
+  }
+  PetscCallCUDA(SpMVCudaOrthogSubtract(o->orthog, (int)m, count, o->v, x, (PetscBool)(size > 1), stream));
+  PetscCallCUDA(SpMVCudaOrthogGet(o->orthog, lh, square, stream));
+  if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, square, 1, MPIU_REAL, MPIU_SUM, comm));
+  PetscCall(PetscLogGpuFlops((4. * n + 2.) * m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Ends the solve if an inner product is Inf or NaN */
+static PetscErrorCode KSPOrthogCheck(KSP ksp, PetscInt n, const PetscScalar h[])
+{
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < n; j++) KSPCheckDot(ksp, h[j]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPOrthogonalizationClassicalGramSchmidt(), on arrays */
+static PetscErrorCode KSPOrthogArrays(KSP ksp, KSPOrthog *o, PetscInt n, Vec z, PetscScalar h[])
+{
+  MPI_Comm     comm   = PetscObjectComm((PetscObject)z);
+  PetscInt     steps  = ksp->cgstype == KSP_ORTHOGONALIZATION_CGS_REFINE_ALWAYS ? 2 : 1;
+  PetscReal    square = 0., projected = 0.;
+  PetscScalar *x, *lh;
+  PetscInt     m;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(z, &m));
+  PetscCall(PetscArrayzero(h, n));
+  PetscCall(VecCUDAGetArray(z, &x));
+  for (PetscInt step = 0; step < steps; step++) {
+    PetscCall(KSPOrthogStep(o, comm, m, n, x, &lh, &square));
+    for (PetscInt j = 0; j < n; j++) {
+      h[j] += lh[j];
+      projected += PetscRealPart(lh[j] * PetscConj(lh[j]));
+    }
+    if (!step && ksp->cgstype == KSP_ORTHOGONALIZATION_CGS_REFINE_IFNEEDED && square < projected) steps = 2;
+  }
+  PetscCall(VecCUDARestoreArray(z, &x));
+  PetscCall(KSPOrthogSetNorm(z, square));
+  PetscCall(KSPOrthogCheck(ksp, n, h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPOrthogIsOnDevice(Vec v, PetscBool *is)
+{
+  PetscBool bound;
+  PetscInt  m;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, is, VECSEQCUDA, VECMPICUDA, ""));
+  if (*is) {
+    PetscCall(VecBoundToCPU(v, &bound));
+    PetscCall(VecGetLocalSize(v, &m));
+    *is = (PetscBool)(!bound && m <= SPMVCUDA_MAX_SIZE);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A KSPOrthogonalizationFn */
+static PetscErrorCode KSPOrthogonalization_Device(KSP ksp, Vec V[], PetscInt n, Vec x, PetscScalar h[])
+{
+  KSPOrthog *o = NULL;
+  Vec        z = x ? x : V[n];
+  PetscBool  is;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOrthogGet(ksp, &o));
+  PetscCall(KSPOrthogIsOnDevice(z, &is));
+  for (PetscInt j = 0; is && j < n; j++) PetscCall(KSPOrthogIsOnDevice(V[j], &is));
+  if (!is || !n) {
+    PetscCall(KSPOrthogonalizationClassicalGramSchmidt(ksp, V, n, x, h));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscLogEventBegin(KSP_Orthogonalization, ksp, 0, 0, 0));
+  if (o->room < n) {
+    PetscCall(PetscFree(o->v));
+    o->room = PetscMax(32, 2 * n);
+    PetscCall(PetscMalloc1(o->room, &o->v));
+  }
+  for (PetscInt j = 0; j < n; j++) PetscCall(VecCUDAGetArrayRead(V[j], &o->v[j]));
+  PetscCall(KSPOrthogArrays(ksp, o, n, z, h));
+  for (PetscInt j = 0; j < n; j++) PetscCall(VecCUDARestoreArrayRead(V[j], &o->v[j]));
+  PetscCall(PetscLogEventEnd(KSP_Orthogonalization, ksp, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the types */
+
+/* Whether the solve has its vectors on the device of a matrix of our types. Collective, because ranks may differ in the
+   objects that are bound to the CPU */
+static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
+{
+  MPI_Comm    comm = PetscObjectComm((PetscObject)ksp);
+  Mat_SpMV   *spmv;
+  Mat         A;
+  PetscMPIInt size;
+  PetscBool   is = PETSC_FALSE;
+  int         all;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (o->use && spmv && spmv->device && !A->boundtocpu && ksp->orthog == KSPOrthogonalizationClassicalGramSchmidt)
+    PetscCall(KSPOrthogIsOnDevice(ksp->vec_sol, &is));
+  if (is && !o->orthog) {
+    const cudaError_t error = SpMVCudaOrthogCreate(&o->orthog);
+
+    is = (PetscBool)(error == cudaSuccess);
+    if (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported)
+      (void)cudaGetLastError(); /* PETSc's function needs no memory of ours */
+    else
+      PetscCallCUDA(error);
+  }
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  all = is;
+  if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, comm));
+  o->used = (PetscBool)all;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSolve_Orthog(KSP ksp)
+{
+  KSPOrthog     *o = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOrthogGet(ksp, &o));
+  PetscCall(KSPOrthogDecide(ksp, o));
+  if (o->used) ksp->orthog = KSPOrthogonalization_Device;
+  ierr = (*o->solve)(ksp);
+  if (o->used) ksp->orthog = KSPOrthogonalizationClassicalGramSchmidt;
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPView_Orthog(KSP ksp, PetscViewer viewer)
+{
+  KSPOrthog *o = NULL;
+  PetscBool  isascii;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOrthogGet(ksp, &o));
+  if (o->view) PetscCall((*o->view)(ksp, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
+  if (isascii && o->used)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  orthogonalization on the device, with one pass over the basis for all "
+                                             "inner products and one for the update and the norm\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetFromOptions_Orthog(KSP ksp, SpMVOptionItems PetscOptionsObject)
+{
+  KSPOrthog *o = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOrthogGet(ksp, &o));
+  if (o->setfromoptions) PetscCall((*o->setfromoptions)(ksp, PetscOptionsObject));
+  PetscOptionsHeadBegin(PetscOptionsObject, "KSP options on the device");
+  PetscCall(PetscOptionsBool("-ksp_device_orthogonalization", "Classical Gram-Schmidt in two kernels on the device",
+                             "KSPGMRES", o->use, &o->use, NULL));
+  PetscOptionsHeadEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPReset_Orthog(KSP ksp)
+{
+  KSPOrthog *o = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOrthogGet(ksp, &o));
+  PetscCallCUDA(SpMVCudaOrthogDestroy(&o->orthog));
+  o->used = PETSC_FALSE;
+  if (o->reset) PetscCall((*o->reset)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPOrthogCreate(KSP ksp, PetscErrorCode (*create)(KSP))
+{
+  KSPOrthog     *o;
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall((*create)(ksp));
+  PetscCall(PetscNew(&o));
+  o->use                   = PETSC_TRUE;
+  o->solve                 = ksp->ops->solve;
+  o->view                  = ksp->ops->view;
+  o->setfromoptions        = ksp->ops->setfromoptions;
+  o->reset                 = ksp->ops->reset;
+  ksp->ops->solve          = KSPSolve_Orthog;
+  ksp->ops->view           = KSPView_Orthog;
+  ksp->ops->setfromoptions = KSPSetFromOptions_Orthog;
+  ksp->ops->reset          = KSPReset_Orthog;
+  PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
+  PetscCall(PetscContainerSetPointer(container, o));
+  PetscCall(PetscContainerSetCtxDestroy(container, KSPOrthogFree));
+  PetscCall(PetscObjectCompose((PetscObject)ksp, KSPOrthogName, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define KSPOrthogTypes(X) X(GMRES) X(FGMRES) X(LGMRES) X(DGMRES)
+#define KSPOrthogType(T)                                 \
+  static PetscErrorCode (*KSPCreate_PETSc##T)(KSP);      \
+  static PetscErrorCode KSPCreate_Orthog##T(KSP ksp)     \
+  {                                                      \
+    PetscFunctionBegin;                                  \
+    PetscCall(KSPOrthogCreate(ksp, KSPCreate_PETSc##T)); \
+    PetscFunctionReturn(PETSC_SUCCESS);                  \
+  }
+KSPOrthogTypes(KSPOrthogType)
+#undef KSPOrthogType
+
+    PetscErrorCode KSPDeviceRegisterOrthog(void)
+{
+  PetscErrorCode (*create)(KSP);
+
+  PetscFunctionBegin;
+#define KSPOrthogRegister(T)                                  \
+  PetscCall(PetscFunctionListFind(KSPList, KSP##T, &create)); \
+  if (create && create != KSPCreate_Orthog##T) {              \
+    KSPCreate_PETSc##T = create;                              \
+    PetscCall(KSPRegister(KSP##T, KSPCreate_Orthog##T));      \
+  }
+  KSPOrthogTypes(KSPOrthogRegister)
+#undef KSPOrthogRegister
+      PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,347 @@
+/*
+  The halo of a parallel matrix on the device.
+
+  Every step of the set-up that can fail on a single rank is followed by SpMVHaloAgree(), so that either all ranks
+  continue or none does: if one rank returned alone, the others would wait for it forever in MPI or in NCCL.
+*/
+#include "halo.h"
+#include <petsc/private/petscimpl.h> /* use_gpu_aware_mpi */
+
+/* The core's halo of one column or of several columns */
+typedef struct {
+  SpMVCudaHalo core;       /* NULL if no rank has anything to exchange */
+  PetscMPIInt  requests;   /* of each column */
+  MPI_Request *request[2]; /* forward and reverse, column by column */
+} SpMVHaloCore;
+
+struct _n_SpMVHalo {
+  MPI_Comm      comm;
+  SpMVHaloLink  link;
+  SpMVTransport transport;
+  PetscBool     petsc;
+  SpMVHaloCore  one, several;
+  PetscBool     tried; /* to create `several`; it is tried once, at the first product with several columns */
+  SpMVHaloList  send, receive;
+  PetscMPIInt   tag;
+  char          text[3 * SPMV_HALO_TEXT];
+};
+
+/* The messages of the columns between two ranks differ only in their order, and MPI_Startall() may start them in any
+   order */
+static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse, int columns)
+{
+  const SpMVHaloCore *core  = (const SpMVHaloCore *)ctx;
+  MPI_Request        *r     = core->request[reverse];
+  const PetscMPIInt   count = core->requests * columns;
+  int                 error = MPI_SUCCESS;
+
+  if (columns == 1) error = MPI_Startall(count, r);
+  for (PetscMPIInt k = 0; k < count && columns > 1 && !error; k++) error = MPI_Start(&r[k]);
+  if (!error) error = MPI_Waitall(count, r, MPI_STATUSES_IGNORE);
+  return error;
+}
+
+/* Persistent requests, because every exchange uses the same pinned memory. Receives come first so that they are started
+   first */
+static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo, int columns, SpMVHaloCore *core)
+{
+  PetscScalar *sent, *received;
+
+  PetscFunctionBegin;
+  SpMVCudaHaloGetStaged(core->core, &sent, &received);
+  core->requests = halo->send.peers + halo->receive.peers;
+  for (int reverse = 0; reverse < (columns > 1 ? 1 : 2); reverse++) {
+    const SpMVHaloList *list[2]  = {&halo->receive, &halo->send};
+    PetscScalar        *array[2] = {received, sent};
+    MPI_Request        *request;
+
+    PetscCall(PetscMalloc1(core->requests * columns, &core->request[reverse]));
+    for (PetscMPIInt r = 0; r < core->requests * columns; r++) core->request[reverse][r] = MPI_REQUEST_NULL;
+    request = core->request[reverse];
+    for (int part = 0; part < 2 * columns; part++) {
+      const int           side = part % 2; /* receives, then sends, of each column */
+      const SpMVHaloList *l    = list[side ^ reverse];
+      PetscScalar        *a    = array[side ^ reverse] + (size_t)(part / 2) * (size_t)l->start[l->peers];
+
+      for (int k = 0; k < l->peers; k++, request++) {
+        /* SpMVCudaHaloCreate() has rejected larger ones */
+        const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]);
+
+        if (side == 0)
+          PetscCallMPI(MPI_Recv_init(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request));
+        else
+          PetscCallMPI(MPI_Send_init(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request));
+      }
+    }
+  }
+  SpMVCudaHaloSetExchange(core->core, SpMVHaloExchange_MPI, core);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective, even after errors on this rank: no rank may free memory that another rank still has mapped */
+static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, SpMVHaloCore *core, cudaError_t *error)
+{
+  cudaError_t last = cudaSuccess;
+
+  PetscFunctionBegin;
+  *error = cudaSuccess;
+  for (int k = 0; k < 2; k++) {
+    for (PetscMPIInt r = 0; core->request[k] && r < core->requests * (core == &halo->several ? SPMV_HALO_COLUMNS : 1);
+         r++) {
+      if (core->request[k][r] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&core->request[k][r]));
+    }
+    PetscCall(PetscFree(core->request[k]));
+  }
+  if (halo->transport == SPMV_TRANSPORT_PEER) {
+    if (core->core) *error = SpMVCudaHaloClose(core->core);
+    PetscCallMPI(MPI_Barrier(halo->comm));
+  }
+  if (core->core) last = SpMVCudaHaloDestroy(&core->core);
+  if (*error == cudaSuccess) *error = last;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Peer transport: exchanges the addresses of the memory that ranks write to each other */
+static PetscErrorCode SpMVHaloOpen(SpMVHalo halo, SpMVCudaHalo core, cudaError_t *error, char reason[SPMV_HALO_TEXT])
+{
+  SpMVHaloOffer *mine = NULL, *theirs;
+  PetscMPIInt    size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(halo->comm, &size));
+  PetscCall(SpMVAgreeOnMemory(halo->comm, 2 * (size_t)size * sizeof(*mine), &mine));
+  theirs = mine + size;
+  *error = SpMVCudaHaloGetOffers(core, size, mine);
+  PetscCall(SpMVHaloAgree(halo->comm, *error, reason));
+  if (!reason[0]) {
+    PetscCallMPI(MPI_Alltoall(mine, sizeof(*mine), MPI_BYTE, theirs, sizeof(*theirs), MPI_BYTE, halo->comm));
+    *error = SpMVCudaHaloOpen(core, theirs);
+    PetscCall(SpMVHaloAgree(halo->comm, *error, reason));
+  }
+  PetscCall(PetscFree(mine));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. If the transport fails on one rank, its set-up is undone on all ranks, and all ranks get the reason */
+static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, SpMVHaloCore *core,
+                                  char reason[SPMV_HALO_TEXT])
+{
+  const int    columns = core == &halo->several ? SPMV_HALO_COLUMNS : 1;
+  SpMVHaloLink link    = halo->link;
+  cudaError_t  error;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVHaloLinkSetUp(link, transport));
+  PetscCall(PetscStrncpy(reason, link->reason[transport], SPMV_HALO_TEXT));
+  if (reason[0]) PetscFunctionReturn(PETSC_SUCCESS);
+
+  halo->transport = transport;
+  error           = SpMVCudaHaloCreate(link->transport[transport], &halo->send, &halo->receive, columns, &core->core);
+  PetscCall(SpMVHaloAgree(halo->comm, error, reason));
+  /* with several columns, NCCL has connected the ranks already */
+  if (!reason[0] && (transport == SPMV_TRANSPORT_PEER || (transport == SPMV_TRANSPORT_NCCL && columns == 1))) {
+    if (transport == SPMV_TRANSPORT_PEER) PetscCall(SpMVHaloOpen(halo, core->core, &error, reason));
+    if (!reason[0]) {
+      error = SpMVCudaHaloConnect(core->core, reason);
+      PetscCall(SpMVHaloAgree(halo->comm, error, reason));
+    }
+    /* the transport does not work between these ranks; with NCCL, the halos that exist share the broken connection */
+    if (reason[0] && columns == 1) {
+      int memory = error == cudaErrorMemoryAllocation; /* memory may be available again for the next halo */
+
+      if (transport == SPMV_TRANSPORT_NCCL) SpMVCudaCommAbort(link->transport[transport], reason);
+      PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &memory, 1, MPI_INT, MPI_MAX, halo->comm));
+      if (transport == SPMV_TRANSPORT_NCCL || !memory)
+        PetscCall(PetscStrncpy(link->reason[transport], reason, SPMV_HALO_TEXT));
+    }
+  }
+  if (reason[0]) {
+    PetscCall(SpMVHaloDestroyCore(halo, core, &error));
+    if (error != cudaSuccess) (void)cudaGetLastError();
+  } else if (transport == SPMV_TRANSPORT_HOST)
+    PetscCall(SpMVAgree(halo->comm, SpMVHaloSetUpRequests(halo, columns, core)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
+{
+  char        reason[SPMV_HALO_TEXT] = "", peer[SPMV_HALO_TEXT] = "", why[2 * SPMV_HALO_TEXT + 64] = "", amount[96];
+  PetscInt64  local, sum;
+  PetscMPIInt rank, peers, host;
+  int         devices;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(halo->comm, &rank));
+  local = halo->send.start[halo->send.peers];
+  peers = PetscMax(halo->send.peers, halo->receive.peers);
+  PetscCallMPI(MPI_Allreduce(&local, &sum, 1, MPIU_INT64, MPI_SUM, halo->comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &peers, 1, MPI_INT, MPI_MAX, halo->comm));
+  PetscCall(PetscSNPrintf(amount, sizeof(amount), "at most %d peer%s, %" PetscInt64_FMT " values sent", peers,
+                          peers == 1 ? "" : "s", sum));
+  if (!sum) {
+    PetscCall(PetscStrncpy(halo->text, "nothing to exchange", sizeof(halo->text)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+
+  if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+  (void)cudaGetLastError(); /* a missing device is reported below */
+  if (devices)
+    PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA)); /* selects this rank's device */
+  else
+    PetscCall(PetscSNPrintf(reason, sizeof(reason), "rank %d has no GPU", rank));
+  PetscCall(SpMVHaloAgree(halo->comm, cudaSuccess, reason));
+  /* If neither peer access nor NCCL is available, PETSc's own scatter is fastest if MPI supports device arrays */
+  host = !reason[0] && (type == SPMV_HALO_HOST || !use_gpu_aware_mpi);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, halo->comm));
+
+  if (!reason[0] && (type == SPMV_HALO_AUTO || type == SPMV_HALO_PEER)) {
+    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_PEER, &halo->one, reason));
+    if (!reason[0]) {
+      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "GPU to GPU, %s", amount));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCall(PetscStrncpy(peer, reason, sizeof(peer)));
+    PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s)", peer));
+  }
+  if ((peer[0] || !reason[0]) && (type == SPMV_HALO_AUTO || type == SPMV_HALO_NCCL)) {
+    const int *v = &halo->link->version;
+
+    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_NCCL, &halo->one, reason));
+    if (!reason[0]) {
+      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "NCCL %d.%d.%d, %s%s", *v / 10000, *v / 100 % 100,
+                              *v % 100, amount, why));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+  if (reason[0]) {
+    PetscBool same;
+
+    PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type],
+               reason);
+    PetscCall(PetscStrcmp(peer, reason, &same));
+    if (same || !peer[0])
+      PetscCall(PetscSNPrintf(why, sizeof(why), " (neither peer nor NCCL: %s)", reason));
+    else
+      PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s; not NCCL: %s)", peer, reason));
+    PetscCall(PetscInfo(NULL, "Transports that are not available:%s\n", why));
+  }
+  if (host) {
+    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_HOST, &halo->one, reason));
+    if (!reason[0]) {
+      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "MPI on host arrays, %s%s", amount, why));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type],
+               reason);
+    PetscCall(PetscInfo(NULL, "No exchange through pinned memory: %s\n", reason));
+  }
+  halo->petsc = PETSC_TRUE;
+  PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "PETSc's VecScatter, %s%s", amount, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[],
+                              SpMVHaloType type, SpMVHalo *halo)
+{
+  char     reason[SPMV_HALO_TEXT] = "";
+  SpMVHalo h                      = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVAgreeOnMemory(comm, sizeof(*h), &h));
+  *halo = h;
+  PetscCall(PetscCommDuplicate(comm, &h->comm, &h->tag));
+  PetscCall(SpMVHaloLinkGet(h->comm, &h->link));
+  if (type == SPMV_HALO_PETSC) {
+    h->petsc = PETSC_TRUE;
+    PetscCall(PetscStrncpy(h->text, "PETSc's VecScatter", sizeof(h->text)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(SpMVHaloListsCreate(h->comm, cmap, nhalo, garray, &h->send, &h->receive, reason));
+  if (reason[0]) {
+    h->petsc = PETSC_TRUE;
+    PetscCheck(type == SPMV_HALO_AUTO, h->comm, PETSC_ERR_SUP, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
+    PetscCall(PetscSNPrintf(h->text, sizeof(h->text), "PETSc's VecScatter (%s)", reason));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(SpMVHaloSetUp(h, type));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
+{
+  SpMVHalo    h     = *halo;
+  cudaError_t first = cudaSuccess;
+
+  PetscFunctionBegin;
+  if (!h) PetscFunctionReturn(PETSC_SUCCESS);
+  *halo = NULL;
+  for (int k = 0; k < 2; k++) {
+    SpMVHaloCore *core = k ? &h->one : &h->several;
+    cudaError_t   error;
+
+    if (!core->core) continue;
+    PetscCall(SpMVHaloDestroyCore(h, core, &error));
+    if (first == cudaSuccess) first = error;
+  }
+  PetscCall(SpMVHaloListDestroy(&h->send));
+  PetscCall(SpMVHaloListDestroy(&h->receive));
+  if (h->link) SpMVHaloLinkDereference(h->link);
+  PetscCall(PetscCommDestroy(&h->comm));
+  PetscCall(PetscFree(h));
+  PetscCallCUDA(first);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After a failure on any rank, which is mostly lack of memory, columns are exchanged one by one on all ranks, until the
+   halo is created again */
+PetscErrorCode SpMVHaloSetUpColumns(SpMVHalo halo, PetscBool *possible)
+{
+  PetscFunctionBegin;
+  if (!halo->tried && halo->one.core) {
+    char           reason[SPMV_HALO_TEXT] = "";
+    PetscErrorCode ierr;
+    cudaError_t    error;
+
+    halo->tried = PETSC_TRUE;
+    ierr        = SpMVAgree(halo->comm, SpMVHaloTry(halo, halo->transport, &halo->several, reason));
+    if (ierr) PetscCall(SpMVHaloDestroyCore(halo, &halo->several, &error));
+    PetscCall(ierr);
+    if (reason[0]) PetscCall(PetscInfo(NULL, "No exchange of several columns: %s\n", reason));
+  }
+  *possible = (PetscBool)(!halo->petsc && (!halo->one.core || halo->several.core));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscBool SpMVHaloUsesPetsc(SpMVHalo halo)
+{
+  return halo->petsc;
+}
+
+PetscBool SpMVHaloUsesPeer(SpMVHalo halo)
+{
+  return (PetscBool)(halo->one.core && halo->transport == SPMV_TRANSPORT_PEER &&
+                     (halo->send.peers || halo->receive.peers));
+}
+
+const char *SpMVHaloDescribe(SpMVHalo halo)
+{
+  return halo->text;
+}
+
+PetscErrorCode SpMVHaloGet(SpMVHalo halo, PetscBool columns, SpMVCudaHalo *core, PetscScalar **received, PetscInt *ld)
+{
+  PetscFunctionBegin;
+  *core     = columns ? halo->several.core : halo->one.core;
+  *received = *core ? SpMVCudaHaloGetArray(*core) : NULL;
+  *ld       = *received ? halo->receive.start[halo->receive.peers] : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An error of the exchange, with the transport's own text if it has one */
+PetscErrorCode SpMVHaloFail(SpMVHalo halo, cudaError_t error)
+{
+  const char *text = SpMVCudaCommGetError(halo->link->transport[halo->transport]);
+
+  PetscFunctionBegin;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Halo exchange: %s", text[0] ? text : cudaGetErrorString(error));
+}

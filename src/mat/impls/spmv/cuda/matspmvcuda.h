@@ -1,0 +1,207 @@
+/*
+  The part of the glue that needs CUDA, called through the table SpMVCUDA.
+
+  Each file calls only files below it in this list:
+
+    backend.c        the table
+    cusparse.c       corrections of AIJCUSPARSE         cusparse/coo.c  assembly from coordinates
+    dense.c          products with dense matrices
+    mpi.c            products of MPI matrices
+    seq.c            copies and products of sequential matrices
+    cusparse/factor.c, values.c, copies.c   triangular solves; AIJCUSPARSE's values
+    cusparse/parent.c  AIJCUSPARSE's own products
+    halo.c           exchange of the halo, over halolists.c and transport.c
+    operands.c       arrays and copies of vectors
+*/
+#pragma once
+
+#include "mat/impls/spmv/matspmv.h"
+#include "mat/impls/spmv/cuda/halo.h"
+
+/* A sequential matrix: the copy on the device of the matrix or of its transpose */
+typedef struct {
+  SpMVKey       key;
+  SpMVCudaStore store;
+  PetscBool     use_parent; /* AIJCUSPARSE's own product is used */
+} SpMVCudaCopy;
+
+/* A diagonal block on the device: the off-diagonal block fused into its kernel */
+typedef struct {
+  SpMVKey   key;     /* of the off-diagonal block */
+  PetscBool refused; /* it cannot be fused */
+} SpMVFused;
+
+/* A sequential matrix on the device: whether AIJCUSPARSE may store its nonempty rows only */
+typedef struct {
+  SpMVKey   key;
+  PetscBool may;
+} SpMVCompressed;
+
+/* A matrix whose entries are zero on the device, while those on the host are old */
+typedef struct {
+  SpMVKey key;
+  /* AIJ's */
+  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[],
+                              InsertMode);
+} SpMVZeroed;
+
+/* An MPI matrix: the exchange of its halo on the device */
+typedef struct {
+  SpMVHalo        halo;
+  SpMVKey         key; /* of the MPI matrix */
+  PetscObjectId   offdiag;
+  PetscBool       bound; /* no halo has been created because a matrix or vector of some rank is bound to the CPU */
+  SpMVHaloOptions options;
+} SpMVExchange;
+
+/*
+  What a product on the device does, decided when a key changes. MatMult(), products with dense matrices and Krylov
+  methods launch it: SpMVMultPlanLaunch()
+*/
+typedef struct {
+  Mat            block[2]; /* the diagonal and the off-diagonal block, or a sequential matrix */
+  SpMVKey        of[2];    /* their states */
+  PetscInt64     epoch;    /* SpMVMultPlanEpoch when the plan was made */
+  PetscBool      transpose;
+  SpMVCudaStore  store[2]; /* NULL: a function of the block multiplies, or the kernel of store[0] (fused) */
+  SpMVHalo       halo;     /* NULL for a sequential matrix */
+  SpMVCudaHalo   exchange; /* NULL: there is none */
+  SpMVCudaBegin  begin;    /* the diagonal block's product, with regard to the exchange */
+  PetscScalar   *received; /* the halo, with leading dimension ld; NULL: this rank has none */
+  PetscInt       ld;
+  PetscBool      fused; /* the diagonal block's kernel adds the off-diagonal block's product */
+  PetscLogDouble nonzeros[2], rows;
+} SpMVMultPlan;
+
+/* Plans made before the latest change of this number are out of date: a store or a halo has been freed since */
+PETSC_INTERN PetscInt64 SpMVMultPlanEpoch;
+
+/* The whole product is launches of our kernels */
+static inline PetscBool SpMVMultPlanIsWhole(const SpMVMultPlan *plan)
+{
+  return (PetscBool)(plan->store[0] && (!plan->received || plan->fused || plan->store[1]));
+}
+
+typedef enum {
+  SPMV_PLAN_MULT,                          /* A x */
+  SPMV_PLAN_TRANSPOSE,                     /* A^T x */
+  SPMV_PLAN_COLUMNS,                       /* A X with the columns of a dense matrix */
+  SPMV_PLAN_COLUMNS_TRANSPOSE,             /* A^T X, of a sequential matrix */
+  SPMV_PLANS = SPMV_PLAN_COLUMNS_TRANSPOSE /* of an MPI matrix */
+} SpMVMultPlanKind;
+
+/* A matrix on a device */
+typedef struct _n_Mat_SpMVCUDA {
+  SpMVCompressed compressed;
+  SpMVCudaCopy   copy[2]; /* of the matrix and of its transpose */
+  SpMVFused      fused;
+  SpMVZeroed     zeroed;
+  SpMVExchange   exchange;
+  SpMVMultPlan   plan[SPMV_PLANS]; /* of an MPI matrix */
+  SpMVAgreed     columns;          /* when all ranks prepared the plan for columns */
+  PetscBool      columns_lack; /* some rank cannot multiply several columns at once, for example for lack of memory */
+  /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
+  PetscBool may_lack;
+} Mat_SpMVCUDA;
+
+/* operands.c: the arrays of zz = yy + A xx, where yy may be zz, or NULL for zero, where the values are */
+typedef struct {
+  Vec          v; /* NULL: no such operand */
+  PetscScalar *array, *copy;
+  PetscMemType memtype;
+  enum { SPMV_READ, SPMV_WRITE, SPMV_UPDATE } access;
+} SpMVOperand;
+
+typedef struct {
+  const PetscScalar *x, *y; /* y equals z if yy is zz, and is NULL if yy is NULL */
+  PetscScalar       *z;
+  SpMVOperand        operand[3];   /* zz, xx, and yy unless yy is zz */
+  PetscBool          device, host; /* at least one array is on the device, on the host */
+} SpMVOperands;
+
+PETSC_INTERN PetscErrorCode SpMVOperandsBegin(Vec xx, Vec yy, Vec zz, SpMVOperands *);
+PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
+/* copies host arrays to the device */
+PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged);
+/* a device vector with the values of a host vector, or the vector itself */
+PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *);
+PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *); /* copies the values back if `copy` */
+/* to = scale from, which may be the same vector, on this rank alone: VecCopy() and VecScale() are collective */
+PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to);
+
+/* mpi.c: plans, and the products of MPI matrices */
+/* Computes y = A x, z + A x, or z - A x if whole, between arrays on the device: p.form, x, y, z and columns are set */
+PETSC_INTERN PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *, SpMVCudaProduct p, cudaStream_t);
+/* Collective for MPI matrices. Brings A up to date for products from vectors like x to vectors like y, or for device
+   matrices if they are NULL, and copies the plan; block[0] is NULL if MatMult() is to be called, or AIJCUSPARSE's
+   product */
+PETSC_INTERN PetscErrorCode MatSpMVGetPlan_CUDA(Mat, SpMVMultPlanKind, Vec x, Vec y, SpMVMultPlan *);
+/* Collective. *ours is false if there is no exchange of our own */
+PETSC_INTERN PetscErrorCode MatSpMVUpdateHalo_MPICUDA(Mat, Mat_SpMV *, PetscBool bound, PetscBool *ours);
+PETSC_INTERN PetscErrorCode MatSpMVApply_MPICUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec, PetscBool *done);
+PETSC_INTERN void           MatSpMVSetOps_MPICUDA(Mat);
+
+/* seq.c: the copies on the device and their products */
+PETSC_INTERN PetscErrorCode MatSpMVApply_SeqCUDA(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+/* NULL: AIJCUSPARSE multiplies */
+PETSC_INTERN PetscErrorCode MatSpMVGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
+PETSC_INTERN PetscErrorCode MatSpMVWarmUp_SeqCUDA(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVGetStats_SeqCUDA(Mat, Mat_SpMV *, SpMVStats *);
+PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, PetscReal fraction, PetscBool *fused);
+PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *); /* frees both copies */
+PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
+
+/* dense.c */
+/* NULL: AIJCUSPARSE multiplies, or out of memory */
+PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_DenseCUDA(Mat, PetscBool, PetscBool, PetscBool);
+
+/* cusparse/cusparse.c */
+PETSC_INTERN void           MatSpMVSetOps_SeqCUSPARSE(Mat);
+PETSC_INTERN void           MatSpMVSetOps_MPICUSPARSE(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_CUSPARSE(Mat, PetscBool, PetscBool, PetscBool);
+PETSC_INTERN PetscErrorCode MatSpMVMarkEmpty_SeqCUDA(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVSetBlockSizes_MPICUDA(Mat);
+
+/* cusparse/parent.c: products of AIJCUSPARSE */
+PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
+/* C = A B or A^T B with a dense B by PETSc's function */
+PETSC_INTERN PetscErrorCode SpMVDenseApplyParent_SeqCUDA(Mat C, PetscErrorCode (*numeric)(Mat));
+PETSC_INTERN PetscErrorCode SpMVProductTakeNumeric(Mat);
+
+/* cusparse/values.c: AIJCUSPARSE's arrays on the device */
+typedef struct {
+  SpMVCudaCSR  csr;
+  PetscScalar *a; /* if they will be changed */
+  cudaStream_t stream;
+} SpMVValues;
+
+/* whether the newest values are there and can be used */
+PETSC_INTERN PetscErrorCode MatSpMVOnDevice_Seq(Mat, PetscBool *device);
+PETSC_INTERN PetscErrorCode SpMVValuesGet(Mat, PetscBool write, SpMVValues *);
+PETSC_INTERN PetscErrorCode SpMVValuesRestore(Mat, SpMVValues *);
+/* as SpMVBackend::writevalues */
+PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, PetscInt entries, const PetscScalar[],
+                                                       PetscBool *done);
+PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
+PETSC_INTERN PetscErrorCode MatSpMVMayCompress_Seq(Mat, PetscBool *compressed);
+PETSC_INTERN void           MatSpMVZeroed_CUDA(Mat, Mat_SpMV *);
+PETSC_INTERN PetscErrorCode MatSpMVNorm_MPICUDA(Mat, NormType, PetscReal *, PetscBool *done);
+PETSC_INTERN void           MatSpMVSetOps_SeqValues(Mat);
+PETSC_INTERN void           MatSpMVSetOps_MPIValues(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, PetscBool);
+
+/* cusparse/copies.c */
+/* called after the newest values have moved to the device or to the host */
+PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours);
+PETSC_INTERN PetscErrorCode MatSpMVTranspose_SeqCUDA(Mat, Mat, PetscBool *done);
+
+/* cusparse/factor.c: triangular solves between host vectors */
+PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);
+
+/* cusparse/coo.c: assembly from coordinates */
+PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
+PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
+/* bytes on this rank's device of the maps, and of AIJCUSPARSE's CSR arrays if they are up to date; has: whether there
+   are maps */
+PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 bytes[2]);

@@ -1,0 +1,6 @@
+/*
+  A library without CUDA: the folders cuda and cusparse are not compiled.
+*/
+#include "matspmv.h"
+
+const SpMVBackend SpMVCUDA = {0};
