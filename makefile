@@ -181,12 +181,13 @@ CORE     := $(patsubst tests/core/%.c,$(B)/tests/core-%,$(wildcard tests/core/*.
 CUDA     := $(if $(HAVE_CUDA),$(patsubst tests/cuda/%.cu,$(B)/tests/cuda-%,$(wildcard tests/cuda/*.cu)))
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*.c))
 # A benchmark of a folder of bench is in build/TAG/bench, where the scripts look for it
-BENCHSRC := $(wildcard bench/*.c bench/products/*.c bench/solves/*.c bench/setup/*.c)
+BENCHSRC := $(filter-out bench/batch.c,$(wildcard bench/*.c)) $(wildcard bench/products/*.c bench/solves/*.c bench/setup/*.c)
 BENCH    := $(patsubst %.c,$(B)/bench/%,$(notdir $(BENCHSRC)))
 TESTLIB  := $(B)/tests/lib/libtests.a
 # The papers' baselines, and the program that measures them: also with what the library hides
 FORMATS  := $(B)/bench/papers/formats/formats.o $(if $(HAVE_CUDA),$(B)/bench/papers/formats/device.cu.o)
 PAPER    := $(B)/bench/paper
+BATCH    := $(B)/bench/batch
 
 # LeakSanitizer can name (and lsan.supp excuse) a leak only while the library that made it is loaded, and MPI unloads its
 # own: under a sanitizer, dlclose() does nothing
@@ -208,6 +209,8 @@ $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(TESTLIB) $(KEE
 $(B)/tests/core-formats: $(FORMATS)
 $(PAPER): $(B)/bench/papers/formats/paper.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
+$(BATCH): $(B)/bench/batch.o $(if $(HAVE_CUDA),$(B)/bench/batched.cu.o) $(OBJ) $(CUOBJ) $(KEEP)
+	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 # Kernels of an example, for a PETSc with CUDA
@@ -227,7 +230,7 @@ kernels: $(CU:%=$(B)/%.o)
 examples: $(EXAMPLES)
 tests: $(CORE) $(CUDA) $(TESTS)
 # everything, without running it; tools/gpu-pack reads the folder
-programs: all examples tests $(BENCH) $(PAPER)
+programs: all examples tests $(BENCH) $(PAPER) $(BATCH)
 	@echo $(B)
 
 # One place that knows how MPI programs are started here
@@ -254,14 +257,14 @@ check-clients: all
 fuzz: SECONDS ?= 60
 fuzz: SEED := $(or $(SEED),$(shell date +%s))
 fuzz: FUZZ_RANKS = $(if $(filter command line,$(origin NP)),$(NP),1 2 3)
-fuzz: FUZZ_TYPES = $(or $(TYPES),sellp evchyb)
+fuzz: FUZZ_TYPES = $(or $(TYPES),sellp evchyb batch)
 fuzz: all $(B)/tests/fuzz
 	@failed=0; each=$$(($(SECONDS) / ($(words $(FUZZ_RANKS)) * $(words $(FUZZ_TYPES))))); \
 	for type in $(FUZZ_TYPES); do for ranks in $(FUZZ_RANKS); do \
 	  $(CLEAN_ENV) -u SECONDS ASAN_OPTIONS=$(ASAN_OPTIONS):detect_leaks=0 OMPI_MCA_mpi_yield_when_idle=1 $(MPIEXEC) -n $$ranks $(B)/tests/fuzz -type $$type -seed $(SEED) -seconds $$each $(ARGS) || failed=1; \
 	done; done; exit $$failed
 
-bench: all $(BENCH)
+bench: all $(BENCH) $(BATCH)
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) BENCH=$(HERE)/$(B)/bench MPIEXEC="$(MPIEXEC)" bench/products/run $(ARGS)
 
 paper: all $(PAPER) $(B)/examples/bratu

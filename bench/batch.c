@@ -7,7 +7,7 @@ there is one, otherwise on the host.\n\
   -few <1000>          : problems of the batches that compare all kernels, in figures 4 and 5 (on the host 100)\n\
   -sizes <1,10,100,1000> : numbers of problems in figure 3\n\
   -set <names>         : only these matrices of the set\n\
-  -types <list>        : of loop, graph, aij, sellp, evchyb, batch, shared (the pattern), same (pattern and values), and batch:<kernel>\n\
+  -types <list>        : of loop, graph, aij, sellp, evchyb, batch, and the paper's kernels, on a GPU: batch:coo, ...\n\
   -reps <7>            : repetitions; the median is reported\n\
   -target <0.01>       : seconds of all products of a repetition\n\
   -quick               : few problems and repetitions, to check that everything works\n\
@@ -17,8 +17,8 @@ Matrices are read from tests/matrices or the folder MATRICES. If a file is missi
 /*
    Contenders: `loop`, a library call for each problem (cuSPARSE's CSR on the GPU, MatMult() of AIJ on the host), and
    `graph`, that loop in a CUDA graph; the block-diagonal matrix of the batch with aij (aijcusparse), sellp and evchyb;
-   the type batch with its automatic choice, with each kernel, and with a shared pattern. The product of each contender
-   is compared with a plain loop, row by row, with a bound from |A||x|. The program fails if one is wrong.
+   the type batch; and the paper's kernels (batched.cu). The product of each contender is compared with a plain loop, row
+   by row, with a bound from |A||x|. The program fails if one is wrong.
 
    The vectors are PETSc's, on the GPU if there is one. `bytes` is the size of the contender's arrays, of x and of y,
    each moved once; `share` is the resulting fraction of the bandwidth of a large copy.
@@ -29,6 +29,9 @@ Matrices are read from tests/matrices or the folder MATRICES. If a file is missi
 #include "names.h"
 #include "problems.h"
 #include "results.h"
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include "batched.h"
+#endif
 
 /* ---------------------------------------------------------------- a library call for each problem */
 
@@ -45,6 +48,9 @@ typedef struct {
   char                 *memory; /* all arrays, each aligned to 256 bytes */
   PetscScalar         **py;
   void                 *buffer;
+#endif
+#if defined(PETSCSPMV_HAVE_CUDA)
+  Batched batched; /* a kernel of the paper instead of a loop */
 #endif
 } Loop;
 
@@ -202,6 +208,9 @@ static PetscErrorCode LoopDestroy(Loop **loop)
     PetscCallCUDA(cudaStreamDestroy(L->stream));
   }
 #endif
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (L->batched) PetscCallCUDA(BatchedDestroy(&L->batched));
+#endif
   for (PetscInt p = 0; L->mats && p < L->count; p++) PetscCall(MatDestroy(&L->mats[p]));
   PetscCall(PetscFree(L->mats));
   PetscCall(VecDestroy(&L->x));
@@ -224,6 +233,9 @@ typedef struct {
          the copy */
       share;
   PetscInt cases, shares;
+  /* batch over sellp: sum of the logarithms, least, and their number */
+  double   sellp_ratio, sellp_least;
+  PetscInt sellps;
   PetscInt problems, few, figures[8], nfigures, sizes[16], nsizes; /* options */
   char    *only[64];
   PetscInt nonly;
@@ -247,6 +259,16 @@ static PetscErrorCode Multiply(Mat A, Loop *L, const Batch *B, Vec x, Vec y)
     const PetscScalar *xx = NULL;
     PetscScalar       *yy = NULL;
 
+#if defined(PETSCSPMV_HAVE_CUDA)
+    if (L->batched) {
+      PetscCall(VecGetArrayReadAndMemType(x, &xx, NULL));
+      PetscCall(VecGetArrayWriteAndMemType(y, &yy, NULL));
+      PetscCallCUDA(BatchedMult(L->batched, xx, yy, Device.stream));
+      PetscCall(VecRestoreArrayWriteAndMemType(y, &yy));
+      PetscCall(VecRestoreArrayReadAndMemType(x, &xx));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+#endif
     if (!DeviceOn) {
       PetscCall(VecGetArrayRead(x, &xx));
       PetscCall(VecGetArrayWrite(y, &yy));
@@ -267,7 +289,7 @@ static PetscErrorCode Verify(const Batch *B, Loop *L, Vec y, double *error)
 
   PetscFunctionBeginUser;
 #if defined(PETSC_HAVE_CUDA)
-  if (DeviceOn && L) { /* the loop has its own arrays */
+  if (DeviceOn && L && L->A) { /* the loop has its own arrays */
     PetscScalar *to;
 
     PetscCallCUDA(cudaDeviceSynchronize());
@@ -351,10 +373,9 @@ static PetscErrorCode Measure(const Bench *b, Mat A, Loop *L, const Batch *B, Re
 static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, Result *r, PetscBool *exists)
 {
   const double nz = (double)B->i[B->rows], vectors = 2.0 * (double)B->rows * sizeof(PetscScalar);
-  const double csr    = nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (double)B->rows * sizeof(PetscInt);
-  const char  *kernel = NULL;
-  Mat          A      = NULL;
-  Loop        *L      = NULL;
+  const double csr = nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (double)B->rows * sizeof(PetscInt);
+  Mat          A   = NULL;
+  Loop        *L   = NULL;
 
   PetscFunctionBeginUser;
   *exists = PETSC_TRUE;
@@ -365,21 +386,21 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
     PetscCall(LoopCreate(B, (PetscBool)(type[0] == 'g'), &L));
     PetscCall(PetscStrncpy(r->viewed, DeviceOn ? "cuSPARSE CSR" : "MatMult", sizeof(r->viewed)));
     r->bytes = csr + vectors;
-  } else if (!strncmp(type, "batch", 5)) {
-    kernel = type[5] == ':' ? type + 6 : "auto";
-    if (!strcmp(kernel, "ell") && B->ell > 8 * (PetscInt64)B->i[B->rows]) { /* too much padding */
-      *exists = PETSC_FALSE;
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->i, B->j, B->a, MATBATCH_SHARE_NONE,
-                             PETSC_USE_POINTER, &A));
-  } else if (!strcmp(type, "shared") || !strcmp(type, "same")) {
-    const MatBatchSharing sharing = strcmp(type, "same") ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_VALUES;
-
-    for (PetscInt p = 1; p < B->count; p++) *exists = (PetscBool)(*exists && B->of[p] == B->of[0]);
+  } else if (!strncmp(type, "batch:", 6)) {
+    /* ELL: not with too much padding */
+    *exists = (PetscBool)(DeviceOn && (strcmp(type, "batch:ell") || B->ell <= 8 * (PetscInt64)B->i[B->rows]));
+#if defined(PETSCSPMV_HAVE_CUDA)
     if (!*exists) PetscFunctionReturn(PETSC_SUCCESS);
-    kernel = "auto";
-    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->of[0]->i, B->of[0]->j, B->a, sharing,
+    PetscCall(PetscNew(&L));
+    PetscCallCUDA(BatchedCreate((int)B->count, B->sizes, B->i, B->j, B->a, type + 6, &L->batched));
+    r->bytes = (double)BatchedBytes(L->batched) + vectors;
+    PetscCall(PetscStrncpy(r->viewed, type + 6, sizeof(r->viewed)));
+#else
+    *exists = PETSC_FALSE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+#endif
+  } else if (!strcmp(type, "batch")) {
+    PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->i, B->j, B->a, MATBATCH_SHARE_NONE,
                              PETSC_USE_POINTER, &A));
   } else {
     const char *mattype = strcmp(type, "aij") ? type : (DeviceOn ? "aijcusparse" : "aij");
@@ -389,18 +410,15 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
     r->bytes = csr + vectors;
     PetscCall(PetscStrncpy(r->viewed, mattype, sizeof(r->viewed)));
   }
-  if (kernel) {
-    PetscCall(PetscOptionsSetValue(NULL, "-mat_batch_kernel", kernel));
-    PetscCall(MatSetFromOptions(A));
+  if (A) { /* on the host, the format is set up before it is timed */
+    PetscSpMVInfo info;
+    const char   *format;
+
+    PetscCall(PetscSpMVGetFormat(A, &format));
+    if (format) PetscCall(PetscSpMVGetInfo(A, &info));
   }
   PetscCall(Measure(b, A, L, B, r));
-  if (kernel) {
-    MatBatchInfo info;
-
-    PetscCall(MatBatchGetInfo(A, &info));
-    r->bytes = (double)info.bytes + vectors;
-    PetscCall(PetscStrncpy(r->viewed, info.kernel, sizeof(r->viewed)));
-  } else if (A) {
+  if (A) {
     PetscSpMVInfo info;
     const char   *format;
 
@@ -422,7 +440,7 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
                               const Problem **of, const char *without)
 {
   Batch  B;
-  double loop = 0.0, aij = 0.0;
+  double loop = 0.0, aij = 0.0, sellp = 0.0;
 
   PetscFunctionBeginUser;
   PetscCall(BatchCreate(count, of, &B));
@@ -445,6 +463,11 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
     if (!exists) continue;
     if (!strcmp(type, "loop")) loop = r.warm;
     if (!strcmp(type, "aij")) aij = r.warm;
+    if (!strcmp(type, "sellp")) sellp = r.warm;
+    if (!strcmp(type, "batch") && sellp > 0.0) {
+      b->sellp_ratio += log(sellp / r.warm);
+      b->sellp_least = b->sellps++ ? PetscMin(b->sellp_least, sellp / r.warm) : sellp / r.warm;
+    }
     gflops = 2e-9 * (double)B.i[B.rows] / r.warm;
     rate   = r.bytes / r.warm;
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12.2f %12.2f %9.2f %9.1f %6.1f%% %8.2f %8.2f %8.3g%s  %s\n", type,
@@ -536,10 +559,8 @@ static PetscErrorCode Figure5(Bench *b)
   PetscFunctionBeginUser;
   for (PetscInt k = 0; k < b->nall; k++) {
     /* the largest batch without the paper's kernels, then a smaller one with every kernel, whose set-ups take time */
-    PetscCall(
-        RunSame(b, 5, b->all[k], b->all[k]->name, b->problems, b->problems > b->few ? " batch: sellp evchyb " : NULL));
-    if (b->problems > b->few)
-      PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop graph aij shared same "));
+    PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->problems, b->problems > b->few ? " batch: evchyb " : NULL));
+    if (b->problems > b->few) PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop graph aij "));
   }
   if (b->cases) {
     PetscCall(
@@ -585,9 +606,8 @@ static PetscErrorCode RunFigure(Bench *b, PetscInt figure)
 
 static PetscErrorCode GetOptions(Bench *b)
 {
-  static const char types[] =
-      "loop,aij,sellp,evchyb,batch,shared,same,batch:slices,batch:sellp,batch:coo,batch:csr-scalar,"
-      "batch:csr-vector,batch:csr-smart,batch:csr-i,batch:ell,batch:coo-atomic";
+  static const char     types[]   = "loop,aij,sellp,evchyb,batch,batch:coo,batch:csr-scalar,"
+                                    "batch:csr-vector,batch:csr-smart,batch:csr-i,batch:ell,batch:coo-atomic";
   static const PetscInt figures[] = {3, 4, 5, 6, 7}, sizes[] = {1, 10, 100, 1000};
   PetscBool             quick = PETSC_FALSE, set;
 
@@ -680,6 +700,11 @@ int main(int argc, char **argv)
   PetscCall(GetProblems(&b));
   PetscCall(PrintTitle(&b));
   for (PetscInt f = 0; f < b.nfigures; f++) PetscCall(RunFigure(&b, b.figures[f]));
+  if (b.sellps)
+    PetscCall(PetscPrintf(PETSC_COMM_SELF,
+                          "\nbatch over the block-diagonal sellp in %" PetscInt_FMT
+                          " cases: geometric mean %.3f, least %.3f\n",
+                          b.sellps, exp(b.sellp_ratio / (double)b.sellps), b.sellp_least));
   PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   for (PetscInt k = 0; k < SET; k++) PetscCall(ProblemDestroy(&b.set[k]));
   for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscFree(b.types[k]));

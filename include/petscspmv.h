@@ -22,15 +22,19 @@
 #define MATSEQEVCHYB "seqevchyb"
 #define MATMPIEVCHYB "mpievchyb"
 
-/* Type names returned by MatGetType(). Both types are derived from AIJ, and PETSc identifies AIJ by the beginning of
+/* Type names returned by MatGetType(). All types are derived from AIJ, and PETSc identifies AIJ by the beginning of
    the name. If there is a GPU that PETSc uses, the name is that of the parent type, seqaijcusparse or mpiaijcusparse */
 #define MATSEQAIJSELLP  "seqaijsellp"
 #define MATMPIAIJSELLP  "mpiaijsellp"
 #define MATSEQAIJEVCHYB "seqaijevchyb"
 #define MATMPIAIJEVCHYB "mpiaijevchyb"
 
-/* A block-diagonal matrix of many small problems; one type name for any number of processes */
-#define MATBATCH "batch"
+/* A block-diagonal matrix of many small problems */
+#define MATBATCH       "batch"
+#define MATSEQBATCH    "seqbatch"
+#define MATMPIBATCH    "mpibatch"
+#define MATSEQAIJBATCH "seqaijbatch"
+#define MATMPIAIJBATCH "mpiaijbatch"
 
 /* For KSPSetType() and -ksp_type: KSPCG, KSPBCGS and KSPCHEBYSHEV with their iterations on the GPU */
 #define KSPDEVICECG        "devicecg"
@@ -42,7 +46,8 @@
 #define MATORDERINGEVCHYB "evchyb"
 
 /*S
-   PetscSpMVInfo - Information about the calling process's part of a `MATSELLP` or `MATEVCHYB` matrix as it is stored
+   PetscSpMVInfo - Information about the calling process's part of a `MATSELLP`, `MATEVCHYB` or `MATBATCH` matrix as it
+   is stored
 
    Level: intermediate
 
@@ -71,7 +76,7 @@ PETSC_EXTERN PetscErrorCode PetscSpMVGetFormat(Mat, const char *[]);
 PETSC_EXTERN PetscErrorCode PetscSpMVGetInfo(Mat, PetscSpMVInfo *);
 
 /*E
-   MatBatchSharing - What all problems of a `MATBATCH` matrix have in common; it is then provided and stored only once
+   MatBatchSharing - What all problems of a `MATBATCH` matrix have in common; it is then provided only once
 
    Values:
 +  `MATBATCH_SHARE_NONE`    - nothing: each problem has its own size, pattern and values

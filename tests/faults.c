@@ -39,9 +39,7 @@ enum {
   LOSES     = 4,    /* PETSc's own code loses the unfinished matrix, with all that belongs to it */
   SQUARES   = 8,    /* needs a square matrix */
   HOLDS     = 32,   /* the same, and the unfinished matrix is a product, which holds its factors */
-  LONE      = 512,  /* a product; with a batch it needs no other rank, so only a rank with a fault has an error */
   KRYLOV    = 1024, /* the same, and that rank leaves a solver in whose norms other ranks wait for it */
-  FORMAT    = 128,  /* not of batches */
   BATCH     = 256,  /* of batches only */
   DEVWITHIN = 4096, /* the same as WITHIN, but on a device: there the transposes of blocks are taken over, too */
   /* PETSc calls the type on single ranks inside collective code; a rank that fails leaves that code, as with aij */
@@ -342,51 +340,41 @@ static PetscErrorCode Solve(Life *l)
   return SolveBy(l, PCJACOBI);
 }
 
-static PetscErrorCode SolveBlocks(Life *l)
-{
-  return SolveBy(l, PCBJACOBI);
-}
-
-static PetscErrorCode SolveProblems(Life *l)
-{
-  return SolveBy(l, PCVPBJACOBI);
-}
-
 static const Phase phases[] = {
     {"batch-create", SIZED, NULL, CreateBatch, BATCH},
     {"batch-frommats", ASSEMBLED, NULL, BatchFromMats, BATCH},
     {"batch-info", ASSEMBLED, NULL, BatchInfo, BATCH | OWN},
-    {"batch-bjacobi", ASSEMBLED, NULL, SolveBlocks, BATCH | LOSES | WITHIN},
-    {"batch-vpbjacobi", ASSEMBLED, NULL, SolveProblems, BATCH | LOSES | WITHIN},
-    {"type", SIZED, NULL, SetType, FORMAT},
+    {"batch-mult", ASSEMBLED, NULL, Mult, BATCH},
+    {"batch-duplicate", ASSEMBLED, NULL, Duplicate, BATCH | LOSES},
+    {"type", SIZED, NULL, SetType, 0},
     {"options", TYPED, NULL, SetFromOptions, 0},
-    {"assembly", TYPED, NULL, Assemble, FORMAT},
-    {"mult", ASSEMBLED, NULL, Mult, BIG | LONE},
-    {"multadd", ASSEMBLED, NULL, MultAdd, LONE},
-    {"transpose", ASSEMBLED, NULL, MultTranspose, LONE},
-    {"transposeadd", ASSEMBLED, NULL, MultTransposeAdd, LONE},
-    {"hermitian", ASSEMBLED, NULL, MultHermitian, LONE},
-    {"hermitianadd", ASSEMBLED, NULL, MultHermitianAdd, LONE},
+    {"assembly", TYPED, NULL, Assemble, 0},
+    {"mult", ASSEMBLED, NULL, Mult, BIG},
+    {"multadd", ASSEMBLED, NULL, MultAdd, 0},
+    {"transpose", ASSEMBLED, NULL, MultTranspose, 0},
+    {"transposeadd", ASSEMBLED, NULL, MultTransposeAdd, 0},
+    {"hermitian", ASSEMBLED, NULL, MultHermitian, 0},
+    {"hermitianadd", ASSEMBLED, NULL, MultHermitianAdd, 0},
     {"options-again", MULTIPLIED, NULL, SetFromOptions, 0},
-    {"refresh", MULTIPLIED, NewValues, Mult, BIG | LONE},
-    {"refresh-transpose", MULTIPLIED, NewValues, MultTranspose, LONE},
-    {"othervalues", MULTIPLIED, OtherValues, Mult, FORMAT | BIG},
-    {"newpattern", MULTIPLIED, NewPattern, Mult, FORMAT},
-    {"newpattern-transpose", MULTIPLIED, NewPattern, MultTranspose, FORMAT},
-    {"local", MULTIPLIED, LocalChange, Mult, FORMAT | ABSORBS | BIG},
-    {"local-transpose", MULTIPLIED, LocalPattern, MultTranspose, FORMAT | ABSORBS},
+    {"refresh", MULTIPLIED, NewValues, Mult, BIG},
+    {"refresh-transpose", MULTIPLIED, NewValues, MultTranspose, 0},
+    {"othervalues", MULTIPLIED, OtherValues, Mult, BIG},
+    {"newpattern", MULTIPLIED, NewPattern, Mult, 0},
+    {"newpattern-transpose", MULTIPLIED, NewPattern, MultTranspose, 0},
+    {"local", MULTIPLIED, LocalChange, Mult, ABSORBS | BIG},
+    {"local-transpose", MULTIPLIED, LocalPattern, MultTranspose, ABSORBS},
     {"view", ASSEMBLED, NULL, View, 0},
-    {"view-refresh", MULTIPLIED, OtherValues, View, FORMAT | BIG},
-    {"info", ASSEMBLED, NULL, Info, FORMAT | OWN},
+    {"view-refresh", MULTIPLIED, OtherValues, View, BIG},
+    {"info", ASSEMBLED, NULL, Info, OWN},
     {"duplicate", MULTIPLIED, NULL, Duplicate, LOSES},
     {"convert-from", ASSEMBLED, NULL, ConvertFrom, LOSES},
     {"convert-to", MULTIPLIED, NULL, ConvertTo, LOSES},
-    {"convert-other", MULTIPLIED, NULL, ConvertOther, FORMAT | LOSES},
+    {"convert-other", MULTIPLIED, NULL, ConvertOther, LOSES},
     {"convert-inplace", MULTIPLIED, NULL, ConvertToAndBack, 0},
     {"submatrix", MULTIPLIED, NULL, SubMatrix, LOSES | WITHIN},
     {"transposed", MULTIPLIED, NULL, Transposed, LOSES | DEVWITHIN},
-    {"product", MULTIPLIED, NULL, Product, FORMAT | HOLDS | SQUARES},
-    {"ordering", ASSEMBLED, NULL, Ordering, FORMAT | SQUARES | WITHIN},
+    {"product", MULTIPLIED, NULL, Product, HOLDS | SQUARES},
+    {"ordering", ASSEMBLED, NULL, Ordering, SQUARES | WITHIN},
     {"solve", ASSEMBLED, NULL, Solve, SQUARES | KRYLOV},
 };
 
@@ -545,7 +533,7 @@ static void OnAlarm(int sig)
 /* Whether the phase's errors are as expected on all ranks; any: a fault has occurred on some rank */
 static PetscErrorCode CheckErrors(const Phase *p, PetscErrorCode ierr, PetscBool device, PetscBool *any)
 {
-  const PetscBool own     = (PetscBool)(p->flags & OWN || (p->flags & LONE && !strcmp(now.under, MATBATCH)));
+  const PetscBool own     = (PetscBool) !!(p->flags & OWN);
   const PetscBool absorbs = (PetscBool)(p->flags & ABSORBS && now.size > 1);
   int             mine[3] = {fault.fired > 0, ierr != 0, ierr == 0}, all[3];
   PetscBool       must;
@@ -571,9 +559,7 @@ static void CheckLeaks(const Phase *p, int before)
     char text[256];
 
     if (p->flags & HOLDS) continue;
-    if (p->flags & LOSES && (strstr(live[k].where, "matspmv.c") || strstr(live[k].where, "impls/batch/type.c") ||
-                             strstr(live[k].where, "impls/batch/create.c")))
-      continue; /* the data of the matrix that is lost */
+    if (p->flags & LOSES && strstr(live[k].where, "matspmv.c")) continue; /* the data of the matrix that is lost */
     snprintf(text, sizeof(text), "the allocation at %s:%d is not freed", live[k].where, live[k].line);
     Bad(text);
   }
@@ -624,10 +610,7 @@ static PetscErrorCode RunFault(const Phase *p, const Case *c, const char *type, 
 
 static PetscErrorCode RunPhase(const Phase *p, const Case *c, const char *type, PetscBool device)
 {
-  const int ranks = now.size == 1 || p->flags & (WITHIN | (device ? DEVWITHIN : 0)) ||
-                            (p->flags & KRYLOV && !strcmp(now.under, MATBATCH))
-                        ? 0
-                        : now.size;
+  const int ranks = now.size == 1 || p->flags & (WITHIN | (device ? DEVWITHIN : 0)) ? 0 : now.size;
   PetscBool struck;
 
   PetscFunctionBegin;
@@ -653,15 +636,17 @@ static const Case big      = {"constant", 20000, 20000, 1, SQUARE, Row_Laplace};
 /* Ways to store a matrix, each with different allocations */
 static const struct {
   const char *type, *options;
-} kernels[] = {{"sellp", "-mat_spmv_kernel slices"},     {"sellp", "-mat_spmv_kernel csr"},
-               {"sellp", "-mat_spmv_kernel auto"},       {"sellp", "-mat_spmv_kernel slices -mat_sellp_sigma 64"},
-               {"sellp", "-mat_spmv_kernel paper"},      {"batch", "-mat_batch_kernel auto"},
-               {"batch", "-mat_batch_kernel slices"},    {"batch", "-mat_batch_kernel sellp"},
-               {"batch", "-mat_batch_kernel coo"},       {"batch", "-mat_batch_kernel csr-vector"},
-               {"batch", "-mat_batch_kernel csr-smart"}, {"batch", "-mat_batch_kernel csr-i"},
-               {"batch", "-mat_batch_kernel ell"},       {"batch", "-mat_batch_kernel coo-atomic"},
-               {"evchyb", "-mat_spmv_kernel slices"},    {"evchyb", "-mat_spmv_kernel csr"},
-               {"evchyb", "-mat_spmv_kernel auto"},      {"evchyb", "-mat_spmv_kernel paper -mat_spmv_compress 0"}};
+} kernels[] = {{"sellp", "-mat_spmv_kernel slices"},
+               {"sellp", "-mat_spmv_kernel csr"},
+               {"sellp", "-mat_spmv_kernel auto"},
+               {"sellp", "-mat_spmv_kernel slices -mat_sellp_sigma 64"},
+               {"sellp", "-mat_spmv_kernel paper"},
+               {"batch", "-mat_spmv_kernel slices"},
+               {"batch", "-mat_spmv_kernel auto"},
+               {"evchyb", "-mat_spmv_kernel slices"},
+               {"evchyb", "-mat_spmv_kernel csr"},
+               {"evchyb", "-mat_spmv_kernel auto"},
+               {"evchyb", "-mat_spmv_kernel paper -mat_spmv_compress 0"}};
 
 static PetscErrorCode RunLives(const char *type, PetscBool quick, PetscInt n, char *only[], PetscBool device)
 {
@@ -679,8 +664,8 @@ static PetscErrorCode RunLives(const char *type, PetscBool quick, PetscInt n, ch
     PetscCall(PetscOptionsInsertString(NULL, run.options));
     for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(phases); q++) {
       if (n) PetscCall(Listed(phases[q].name, n, only, &same));
-      if ((n && !same) || phases[q].flags & (batch ? FORMAT : BATCH)) continue;
-      if (batch) {
+      if ((n && !same) || (phases[q].flags & BATCH && !batch)) continue;
+      if (phases[q].flags & BATCH) {
         now.name = problems.name;
         PetscCall(RunPhase(&phases[q], &problems, type, device));
         continue;
@@ -729,7 +714,7 @@ static PetscErrorCode MakeTransports(const char *type, PetscBool device)
 int main(int argc, char **argv)
 {
   char      type[64] = "sellp", expect[16] = "", *only[64];
-  PetscBool quick = PETSC_FALSE, device = PETSC_FALSE, where, set, batch;
+  PetscBool quick = PETSC_FALSE, device = PETSC_FALSE, where, set;
   PetscInt  n = 64;
   MPI_Comm  comm, self;
 
@@ -745,8 +730,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-phases", only, &n, &set));
   if (!set) n = 0;
   now.under = type;
-  PetscCall(PetscStrcmp(type, MATBATCH, &batch));
-  PetscCall(OnDevice(batch ? MATSELLP : type, &device)); /* a batch computes where these types compute */
+  PetscCall(OnDevice(type, &device));
   PetscCall(PetscStrcmp(expect, device ? "device" : "host", &where));
   PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here",
              expect, type, device ? "device" : "host");
@@ -757,7 +741,7 @@ int main(int argc, char **argv)
   if (__lsan_enable) __lsan_enable();
   signal(SIGALRM, OnAlarm);
   FaultsInstall(PETSC_TRUE);
-  if (!batch) PetscCall(MakeTransports(type, device));
+  PetscCall(MakeTransports(type, device));
   PetscCall(RunLives(type, quick, n, only, device));
   FaultsInstall(PETSC_FALSE);
   PetscCall(PetscCommDestroy(&self));

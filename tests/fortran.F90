@@ -47,7 +47,8 @@ contains
     call check(MATSEQEVCHYB == 'seqevchyb' .and. MATMPIEVCHYB == 'mpievchyb', 'names of evchyb')
     call check(MATSEQAIJSELLP == 'seqaijsellp' .and. MATMPIAIJSELLP == 'mpiaijsellp', 'names of sellp from AIJ')
     call check(MATSEQAIJEVCHYB == 'seqaijevchyb' .and. MATMPIAIJEVCHYB == 'mpiaijevchyb', 'names of evchyb from AIJ')
-    call check(MATORDERINGEVCHYB == 'evchyb' .and. MATBATCH == 'batch', 'the other names')
+    call check(MATORDERINGEVCHYB == 'evchyb' .and. MATBATCH == 'batch' .and. MATSEQBATCH == 'seqbatch' .and. MATMPIBATCH == 'mpibatch', 'the other names')
+    call check(MATSEQAIJBATCH == 'seqaijbatch' .and. MATMPIAIJBATCH == 'mpiaijbatch', 'names of batch from AIJ')
   end subroutine
 
   ! A diagonal matrix of two rows on each process

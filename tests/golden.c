@@ -9,13 +9,20 @@
   change. tests/compare runs this with two libraries. The program is not linked with either.
 
   Options: -types sellp,evchyb; -cases a,b (of matrices.c), -files a.mtx,b.mtx, -specs fem27:8:3,... (the generators of
-  bench), each "none" for none; -shapes N and -batches N (random matrices, and random matrices of type batch); -only
-  TEXT (settings that contain TEXT);
+  bench), each "none" for none; -shapes N (random matrices); -only TEXT (settings that contain TEXT);
   -bytes 0 (the bytes of the stored matrix, which include the size of a struct of the library, are not compared).
 */
 #include "lib/atonce.h"
-#include "parts/golden.h"
+#include "shapes.h"
+#include <petscspmv.h>
 #include "../bench/lib/matrices.h"
+
+typedef struct {
+  PetscErrorCode (*info)(Mat, PetscSpMVInfo *); /* the library's function, found at run time */
+  const char *only;                             /* settings that contain this, or NULL */
+  PetscBool   bytes;                            /* compare the bytes stored */
+  PetscInt    lines;
+} Golden;
 
 /* Settings of a type; a name without - means -mat_spmv_<name> or -mat_<type>_<name>. Each is combined with all kernels,
    and with "compress" 1 and 0 */
@@ -68,7 +75,7 @@ static const char *const specs[] = {"stencil7:20",
                                     "arrow:5000",
                                     NULL};
 
-PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool set)
+static PetscErrorCode GoldenOptions(const char *type, const char *setting, PetscBool set)
 {
   char **word, name[64];
   int    n;
@@ -102,7 +109,7 @@ static PetscErrorCode HashVec(Vec v, uint64_t *hash)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GoldenHash(Mat A, uint64_t hash[8])
+static PetscErrorCode GoldenHash(Mat A, uint64_t hash[8])
 {
   Vec x, y, z, w;
 
@@ -174,8 +181,8 @@ static PetscErrorCode ViewNumbers(Mat A, PetscBool bytes, char numbers[], size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GoldenPrint(Golden *g, Mat A, const char *name, const char *type, const char *setting, const char *info,
-                           const uint64_t hash[16])
+static PetscErrorCode GoldenPrint(Golden *g, Mat A, const char *name, const char *type, const char *setting,
+                                  const char *info, const uint64_t hash[16])
 {
   char    numbers[2000] = "";
   MatType is;
@@ -310,11 +317,10 @@ static PetscErrorCode Run(Golden *g)
   const char *const types[]   = {MATSELLP, MATEVCHYB, NULL};
   const char       *names[64] = {NULL};
   char             *list[4][64];
-  PetscInt          n[4] = {64, 64, 64, 64}, shapes = 150, batches = 0;
+  PetscInt          n[4] = {64, 64, 64, 64}, shapes = 150;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-shapes", &shapes, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-batches", &batches, NULL));
   for (int k = 0; cases[k].name; k++) names[k] = cases[k].name;
   PetscCall(Names("-types", types, &n[0], list[0]));
   PetscCall(Names("-cases", names, &n[1], list[1]));
@@ -340,7 +346,6 @@ static PetscErrorCode Run(Golden *g)
     }
   }
   PetscCall(Shapes(g, shapes, n[0], list[0]));
-  PetscCall(GoldenBatches(g, batches));
   for (int kind = 0; kind < 4; kind++) {
     for (PetscInt k = 0; k < n[kind]; k++) PetscCall(PetscFree(list[kind][k]));
   }
@@ -370,9 +375,6 @@ int main(int argc, char **argv)
   g.bytes = PETSC_TRUE;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-bytes", &g.bytes, NULL));
   PetscCall(Find("PetscSpMVGetInfo", (void **)&g.info));
-  PetscCall(Find("MatBatchGetInfo", (void **)&g.batchinfo));
-  PetscCall(Find("MatBatchSetValues", (void **)&g.batchset));
-  PetscCall(Find("MatCreateBatch", (void **)&g.createbatch));
   PetscCall(Run(&g));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "golden: %" PetscInt_FMT " lines\n", g.lines));
   PetscCall(PetscFinalize());

@@ -124,23 +124,12 @@ END
   fi
 }
 
-# The type batch
+# What the type batch adds to the other types
 batch_tests() {
   local ranks
-  for ranks in $(numbers 1 3); do t "batch, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/batch" "${expect[@]}"; done
-  [ -n "$DEVICE" ] || for ranks in $(numbers 1 2); do t "faults, batch, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/faults" -type batch "${expect[@]}" -quick; done
-  if [ -z "$DEVICE" ]; then
-    for ranks in $(numbers 1 3); do t "fuzzbatch, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/fuzzbatch" -count 100; done
-    sh_ "fuzzbatch, memory" 300 leakfree "${m[@]}" $several "$TESTS/fuzzbatch" -count 20
-  fi
-  sh_ "batch, memory" 600 leakfree "${m[@]}" $several "$TESTS/batch" "${expect[@]}"
-  sh_ "a wrong option of batch" 60 refuses "mat_batch_kernel" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type batch -mat_batch_kernel fastest
-  sh_ "batch cannot be assembled" 60 refuses "is created by MatCreateBatch" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type batch
-  sh_ "help lists batch" 60 prints "one of.* batch( |\))" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -help
-  if [ -n "$DEVICE" ]; then
-    for ranks in $(numbers 1 2); do t "batch, device hidden, $ranks ranks" 600 env CUDA_VISIBLE_DEVICES= "${m[@]}" $ranks "$TESTS/batch" -expect host; done
-    t "batch, graph" 300 "${m[@]}" 1 "$TESTS/batch" "${expect[@]}" -cases graph -root_device_context_stream_type nonblocking
-  fi
+  for ranks in $(numbers 1 3); do t "batches, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/batch" "${expect[@]}"; done
+  sh_ "batches, memory" 600 leakfree "${m[@]}" $several "$TESTS/batch" "${expect[@]}"
+  [ -z "$DEVICE" ] || for ranks in $(numbers 1 2); do t "batches, device hidden, $ranks ranks" 600 env CUDA_VISIBLE_DEVICES= "${m[@]}" $ranks "$TESTS/batch" -expect host; done
 }
 
 example_tests() {
@@ -176,7 +165,7 @@ device_kernel_tests() {
       suite "products, $type, kernel $kernel" 600 "${m[@]}" 1 "$TESTS/products" -type "$type" -mat_spmv_kernel $kernel "${expect[@]}" -ops mult,multadd,transpose,hermitian,nonfinite,bindtocpu,vectors
       suite "assembly, $type, kernel $kernel" 600 "${m[@]}" 1 "$TESTS/assembly" -type "$type" -mat_spmv_kernel $kernel "${expect[@]}" -ops all,insert,scale,array,newentries,replace,duplicate,coo,again
       # Tests in which AIJCUSPARSE multiplies run alone: with other processes on the GPU, its first product with a matrix has lost a row, once in thousands of products
-      case "$type $kernel" in *' aij' | 'sellp csr') how=lone ;; *) how= ;; esac
+      case "$type $kernel" in *' aij' | 'sellp csr' | 'batch csr') how=lone ;; *) how= ;; esac
       $how suite "device, $type, kernel $kernel, $several ranks" 600 "${m[@]}" $several "$TESTS/device" -type "$type" -mat_spmv_kernel $kernel "${expect[@]}"
     done
     suite "graph, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -mat_spmv_kernel slices "${expect[@]}" -ops graph -root_device_context_stream_type nonblocking
@@ -277,7 +266,7 @@ petsc_tests() {
 # Every allocation fails in turn
 fault_tests() {
   local type ranks
-  for type in $types batch; do
+  for type in $types; do
     for ranks in $(numbers 1 2); do t "faults, $type, $ranks ranks, all" 1800 "${m[@]}" $ranks "$TESTS/faults" -type "$type" "${expect[@]}"; done
   done
 }

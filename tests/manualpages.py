@@ -32,7 +32,7 @@ FAULTS = [(VALUES, "   MatBatchGetProblem - Gets", "   MatBatchGetProblem: Gets"
           (HEADER, "PetscErrorCode MatBatchSetValues(", "PetscErrorCode MatBatchReplaceValues(", f"not declared in {HEADER}"),
           (HEADER, "PETSC_EXTERN PetscErrorCode MatCreateBatch(", "PETSC_EXTERN PetscErrorCode PetscSpMVNew(Mat);\nPETSC_EXTERN PetscErrorCode MatCreateBatch(",
            "PetscSpMVNew has no manual page"),
-          (HEADER, '#define MATBATCH "batch"', '#define MATBATCH "batch"\n#define MATNEW "new"', "MATNEW has no manual page"),
+          (HEADER, '#define MATBATCH       "batch"', '#define MATBATCH "batch"\n#define MATNEW "new"', "MATNEW has no manual page"),
           (HEADER, "} PetscSpMVInfo;", "} PetscSpMVInformation;", "the type does not follow its comment"),
           (HEADER, "#define MATBATCH_ALL -1", "", "not defined in"),
           (VIEW, "   PetscSpMVGetInfo - ", "   PetscSpMVGetFormat - ", "has another page, in src/mat/impls/spmv/view.c:"),
@@ -82,9 +82,9 @@ def contents():
                                                        "Location\n--------\n\nsrc/mat/impls/batch/values.c", "``MatBatchSetValues()``"],
                             "MATSELLP.rst": ['#define MATSELLP "sellp"', '#define MATMPIAIJSELLP "mpiaijsellp"', "``-mat_sellp_sigma <rows>``\n   rows are sorted"],
                             "MatBatchSharing.rst": ["typedef enum { MATBATCH_SHARE_NONE", "``MATBATCH_SHARE_PATTERN``\n   size and pattern"],
-                            "mat_spmv_halo.rst": ["-mat_spmv_halo <type>", "``MATSELLP``, ``MATEVCHYB``"],
+                            "mat_spmv_halo.rst": ["-mat_spmv_halo <type>", "``MATSELLP``, ``MATBATCH``, ``MATEVCHYB``"],
                             "mat_sellp_sigma.rst": ["``PETSC_ERR_ARG_OUTOFRANGE``", "intermediate"],
-                            "mat_spmv_halo_rows.rst": ["Level\n-----\n\nadvanced", "``MATSELLP``, ``MATEVCHYB``"],
+                            "mat_spmv_halo_rows.rst": ["Level\n-----\n\nadvanced", "``MATSELLP``, ``MATBATCH``, ``MATEVCHYB``"],
                             "index.rst": ["``PetscSpMVGetInfo``", "</docs/options>", "   mat_sellp_sigma\n"]}.items():
             text = (Path(site) / file).read_text()
             yield from (f"{file} lacks: {part}" for part in parts if part not in text)

@@ -49,6 +49,7 @@ static const Sweep sweeps[] = {
      {"mat_spmv_node_size", "mat_spmv_compress", "mat_evchyb_ell_limit"},
      {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"0", "100000"}}},
     {"evchyb", {"mat_spmv_kernel", "mat_spmv_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
+    {"batch", {"mat_spmv_kernel", "mat_spmv_node_size"}, {{"auto", "slices", "csr", "aij", "paper"}, {"0", "1", "3"}}},
     {"sellp",
      {"mat_spmv_kernel", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
      {{"paper"}, {"1", "2", "8", "32"}, {"1", "64"}},
@@ -386,7 +387,8 @@ static PetscErrorCode Info(Test *t, Record *r)
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   if (aij) PetscFunctionReturn(PETSC_SUCCESS);
-  slices = (PetscBool)(!strcmp(t->type, MATSELLP) || !strcmp(t->type, MATEVCHYB)); /* another format may have none */
+  slices = (PetscBool)(!strcmp(t->type, MATSELLP) || !strcmp(t->type, MATEVCHYB) ||
+                       !strcmp(t->type, MATBATCH)); /* another format may have none */
   PetscCall(Make(t, &A));
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));

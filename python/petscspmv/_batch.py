@@ -23,7 +23,7 @@ COPY_VALUES = 0  # PetscCopyMode
 
 
 class Sharing(enum.IntEnum):
-    """What all problems of a batch share, which is then stored once."""
+    """What all problems of a batch share, which is then given once."""
 
     NONE = 0  #: nothing: each problem has its own size, pattern and values
     PATTERN = 1  #: size and pattern
@@ -208,14 +208,14 @@ def batch(problems: Sequence[Any], sharing: Sharing | None = None, comm: Comm | 
         The problems of this process, in order: sparse matrices of SciPy, or tuples ``(offsets, columns, values)`` of CSR arrays (with columns that ascend in each
         row). May be empty. All arrays are copied.
     sharing
-        What the problems share, which is then stored once. With None a common pattern is found. Processes may differ.
+        What the problems share, which is then given once. With None a common pattern is found. Processes may differ.
     comm
         The communicator, by default that of petsc4py. Each process owns the rows of its own problems.
 
     Returns
     -------
     petsc4py.PETSc.Mat
-        The assembled matrix, of type ``batch``. Its vectors hold those of the problems, one after the other.
+        The assembled matrix, of type ``batch`` (``A.getType()`` is ``seqaijbatch`` or ``mpiaijbatch``). Its vectors hold those of the problems, one after the other.
 
     Raises
     ------

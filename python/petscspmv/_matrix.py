@@ -21,10 +21,12 @@ class Type:
     SEQEVCHYB = "seqevchyb"
     MPIEVCHYB = "mpievchyb"
     BATCH = "batch"
+    SEQBATCH = "seqbatch"
+    MPIBATCH = "mpibatch"
 
 
 class Info(NamedTuple):
-    """What the calling process stores of a matrix of type ``sellp`` or ``evchyb``.
+    """What the calling process stores of a matrix of type ``sellp``, ``evchyb`` or ``batch``.
 
     For a parallel matrix these are sums over its diagonal and its off-diagonal block. The padding is ``(stored - formatted) / formatted``.
     """
@@ -79,7 +81,7 @@ def format(A: Mat) -> str | None:
     Returns
     -------
     str or None
-        ``"sellp"``, ``"evchyb"``, or None if the matrix has another type. (``A.getType()`` is the name of a type derived from AIJ.)
+        ``"sellp"``, ``"evchyb"``, ``"batch"``, or None if the matrix has another type. (``A.getType()`` is the name of a type derived from AIJ.)
     """
     name = ctypes.c_char_p()
     _load.call("PetscSpMVGetFormat", handle(A), ctypes.byref(name))
@@ -92,7 +94,7 @@ def info(A: Mat) -> Info:
     Parameters
     ----------
     A
-        An assembled matrix of type ``sellp`` or ``evchyb``.
+        An assembled matrix of type ``sellp``, ``evchyb`` or ``batch``.
 
     Raises
     ------

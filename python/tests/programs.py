@@ -170,7 +170,7 @@ def batch():
 
     problems = list(random_problems(7 + RANK))
     B = petscspmv.batch(problems)
-    assert B.getType() == petscspmv.Type.BATCH and B.refcount == 1 and B.assembled
+    assert petscspmv.format(B) == petscspmv.Type.BATCH and B.refcount == 1 and B.assembled
     known = petscspmv.batch_info(B)
     assert known.problems == len(problems) and known.sharing is petscspmv.Sharing.NONE
     assert known.smallest == min(A.shape[0] for A in problems) and known.largest == max(A.shape[0] for A in problems)
@@ -388,7 +388,7 @@ def widths():
     assert (Path(petscspmv.__file__).parent / "py.typed").is_file()
     names = [getattr(petscspmv.Type, name) for name in vars(petscspmv.Type) if name.isupper()]
     header = (Path(petscspmv.get_include()) / "petscspmv.h").read_text()
-    assert len(names) == 7 and all(f'"{name}"' in header for name in names)
+    assert len(names) == 9 and all(f'"{name}"' in header for name in names)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,10 @@ module petscspmv
   character(len=*), parameter, public :: MATSEQAIJEVCHYB = 'seqaijevchyb'
   character(len=*), parameter, public :: MATMPIAIJEVCHYB = 'mpiaijevchyb'
   character(len=*), parameter, public :: MATBATCH = 'batch'
+  character(len=*), parameter, public :: MATSEQBATCH = 'seqbatch'
+  character(len=*), parameter, public :: MATMPIBATCH = 'mpibatch'
+  character(len=*), parameter, public :: MATSEQAIJBATCH = 'seqaijbatch'
+  character(len=*), parameter, public :: MATMPIAIJBATCH = 'mpiaijbatch'
   character(len=*), parameter, public :: MATORDERINGEVCHYB = 'evchyb'
 
   ! MatBatchSharing

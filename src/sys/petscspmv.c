@@ -7,7 +7,7 @@
 #include "petscbuild.h"
 
 /* Add a format here */
-#define SpMVFormatList(X) X(SELLP) X(EVCHYB)
+#define SpMVFormatList(X) X(SELLP) X(EVCHYB) X(BATCH)
 
 #define SpMVDeclare(NAME) PETSC_INTERN const SpMVFormat SpMVFormat##NAME;
 #define SpMVAddress(NAME) &SpMVFormat##NAME,
@@ -119,7 +119,6 @@ PetscErrorCode PetscSpMVInitializePackage(void)
       PetscCall(MatRegisterRootName(alias, mpi, mpi));
     }
   }
-  PetscCall(MatBatchRegister());
   PetscCall(KSPInitializePackage());
   PetscCall(KSPDeviceRegister(device));
   PetscCall(MatOrderingRegister(MATORDERINGEVCHYB, MatGetOrdering_EVCHYB));

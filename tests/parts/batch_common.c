@@ -4,7 +4,7 @@
 
 PetscInt    checks = 0, failures = 0;
 PetscBool   device   = PETSC_FALSE;
-const char *now_case = "", *now_kernel = "";
+const char *now_case = "";
 
 PetscErrorCode Fail(const char *what)
 {
@@ -12,8 +12,7 @@ PetscErrorCode Fail(const char *what)
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  if (failures++ < 40)
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "FAILED: [%d] %s, kernel %s: %s\n", rank, now_case, now_kernel, what));
+  if (failures++ < 40) PetscCall(PetscPrintf(PETSC_COMM_SELF, "FAILED: [%d] %s: %s\n", rank, now_case, what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -23,11 +22,6 @@ void Reseed(PetscInt k)
 
   MPI_Comm_rank(PETSC_COMM_WORLD, &rank);
   seed = 88172645463325252u + 77 * (uint64_t)k + (uint64_t)rank;
-}
-
-PetscScalar RandomNumber(void)
-{
-  return number();
 }
 
 /* The number of entries of row r in problem p of n rows */
@@ -95,6 +89,76 @@ PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode ArraysDestroy(Arrays *A)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree(A->sizes));
+  PetscCall(PetscFree(A->i));
+  PetscCall(PetscFree(A->j));
+  PetscCall(PetscFree(A->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BatchCreate(MPI_Comm comm, const Arrays *a, PetscCopyMode mode, Mat *A)
+{
+  const PetscInt rows = a->sharing ? a->sizes[0] : a->rows;
+  PetscInt      *i, *j;
+  PetscScalar   *v;
+
+  PetscFunctionBeginUser;
+  if (mode == PETSC_OWN_POINTER) {
+    PetscCall(PetscMalloc1(rows + 1, &i));
+    PetscCall(PetscMalloc1(a->i[rows], &j));
+    PetscCall(PetscMalloc1(a->values, &v));
+    PetscCall(PetscArraycpy(i, a->i, rows + 1));
+    PetscCall(PetscArraycpy(j, a->j, a->i[rows]));
+    PetscCall(PetscArraycpy(v, a->a, a->values));
+    PetscCall(MatCreateBatch(comm, a->problems, a->sizes, i, j, v, a->sharing, mode, A));
+  } else if (a->problems)
+    PetscCall(MatCreateBatch(comm, a->problems, a->sizes, a->i, a->j, a->a, a->sharing, mode, A));
+  else /* the arrays may be NULL */
+    PetscCall(MatCreateBatch(comm, 0, NULL, NULL, NULL, NULL, a->sharing, mode, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode AIJCreate(MPI_Comm comm, const Arrays *A, Mat *B, Mat *bound)
+{
+  PetscInt    *i, *j, shift, row = 0, at = 0, first = 0;
+  PetscInt64   nz = A->sharing ? (PetscInt64)A->problems * A->i[A->sizes[0]] : (PetscInt64)A->i[A->rows];
+  PetscScalar *v;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Scan(&A->rows, &shift, 1, MPIU_INT, MPI_SUM, comm));
+  shift -= A->rows;
+  PetscCall(PetscMalloc3(A->rows + 1, &i, (PetscInt)nz + 1, &j, (PetscInt)nz + 1, &v));
+  i[0] = 0;
+  for (PetscInt p = 0; p < A->problems; p++) {
+    const PetscInt    *o = A->i + (A->sharing ? 0 : first), n = A->sizes[p];
+    const PetscScalar *a = A->a + (A->sharing == MATBATCH_SHARE_PATTERN ? (PetscInt64)p * A->i[n] : 0);
+
+    for (PetscInt r = 0; r < n; r++) {
+      for (PetscInt k = o[r]; k < o[r + 1]; k++, at++) {
+        j[at] = shift + first + A->j[k];
+        v[at] = a[k];
+      }
+      i[++row] = at;
+    }
+    first += n;
+  }
+  for (int k = 0; k < (bound ? 2 : 1); k++) {
+    Mat *M = k ? bound : B;
+
+    PetscCall(MatCreate(comm, M));
+    PetscCall(MatSetSizes(*M, A->rows, A->rows, PETSC_DETERMINE, PETSC_DETERMINE));
+    PetscCall(MatSetType(*M, MATAIJ));
+    for (PetscInt e = 0; k && e < at; e++) v[e] = PetscAbsScalar(v[e]);
+    PetscCall(MatSeqAIJSetPreallocationCSR(*M, i, j, v));
+    PetscCall(MatMPIAIJSetPreallocationCSR(*M, i, j, v));
+  }
+  PetscCall(PetscFree3(i, j, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode VecFill(Vec x)
 {
   PetscScalar *a;
@@ -143,7 +207,7 @@ PetscErrorCode ChangeValues(Mat A, Arrays *a, PetscInt problem)
 /* ---------------------------------------------------------------- products */
 
 /* Compares y with ref; bound is |z| + |A||x|, row by row */
-PetscErrorCode Compare(Vec y, Vec ref, Vec bound, const char *what)
+static PetscErrorCode Compare(Vec y, Vec ref, Vec bound, const char *what)
 {
   const PetscScalar *a, *b, *c;
   PetscInt           n;
@@ -178,18 +242,6 @@ PetscErrorCode Compare(Vec y, Vec ref, Vec bound, const char *what)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode Apply(Mat A, Op op, Vec x, Vec z, Vec y)
-{
-  PetscFunctionBeginUser;
-  if (op == MULT)
-    PetscCall(z ? MatMultAdd(A, x, z, y) : MatMult(A, x, y));
-  else if (op == TRANSPOSE)
-    PetscCall(z ? MatMultTransposeAdd(A, x, z, y) : MatMultTranspose(A, x, y));
-  else
-    PetscCall(z ? MatMultHermitianTransposeAdd(A, x, z, y) : MatMultHermitianTranspose(A, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode Same(Vec a, Vec b, const char *what)
 {
   const PetscScalar *x, *y;
@@ -212,126 +264,74 @@ PetscErrorCode Same(Vec a, Vec b, const char *what)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Compares all products of A with those of B, which is AIJ; bound is |A|. The vectors have the given type */
-static PetscErrorCode Products(Mat A, Mat B, Mat bound, VecType type, const char *when)
+PetscErrorCode SameMatrix(Mat A, Mat B, const char *what)
 {
-  static const char *const names[] = {"mult", "transpose", "Hermitian transpose"};
-  Vec                      x, z, y, y2, ref, b, w, h[3];
-  PetscInt                 n, N;
-  char                     what[128];
+  Mat       C, D;
+  PetscReal norm, off;
 
   PetscFunctionBeginUser;
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &D));
+  PetscCall(MatDuplicate(D, MAT_COPY_VALUES, &C)); /* without the block sizes, which MatAXPY() leaks */
+  PetscCall(MatDestroy(&D));
+  PetscCall(MatConvert(B, MATAIJ, MAT_INITIAL_MATRIX, &D));
+  PetscCall(MatNorm(C, NORM_FROBENIUS, &norm));
+  PetscCall(MatAXPY(C, -1.0, D, DIFFERENT_NONZERO_PATTERN));
+  PetscCall(MatNorm(C, NORM_FROBENIUS, &off));
+  Check(off <= 10 * PETSC_MACHINE_EPSILON * norm, what);
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = A x or A^T x from vectors of a type */
+static PetscErrorCode OneProduct(Mat A, Mat B, Mat bound, PetscBool transpose, VecType type, const char *when)
+{
+  Vec      x, y, hx, ref, b, w;
+  PetscInt n, N;
+  char     what[128];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s vectors, %s", transpose ? "transpose" : "mult", type, when));
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(MatGetSize(A, &N, NULL));
   PetscCall(VecCreate(PetscObjectComm((PetscObject)A), &x));
   PetscCall(VecSetSizes(x, n, N));
   PetscCall(VecSetType(x, type));
-  PetscCall(VecDuplicate(x, &z));
   PetscCall(VecDuplicate(x, &y));
-  PetscCall(VecDuplicate(x, &y2));
   PetscCall(VecFill(x));
-  PetscCall(VecFill(z));
-  PetscCall(MatCreateVecs(B, &ref, &b)); /* on the host */
-  for (int k = 0; k < 3; k++) PetscCall(VecDuplicate(ref, &h[k]));
-  PetscCall(VecDuplicate(ref, &w));
-  PetscCall(VecCopy(x, h[0]));
-  PetscCall(VecCopy(z, h[1]));
+  PetscCall(VecSet(y, (PetscScalar)NAN));
+  PetscCall(MatCreateVecs(B, &hx, &ref)); /* on the host */
+  PetscCall(VecDuplicate(hx, &w));
+  PetscCall(VecDuplicate(hx, &b));
+  PetscCall(VecCopy(x, hx));
   PetscCall(VecCopy(x, w));
   PetscCall(VecAbs(w));
-  for (Op op = MULT; op <= HERMITIAN; op++) {
-    if (op == MULT)
-      PetscCall(MatMult(bound, w, b));
-    else
-      PetscCall(MatMultTranspose(bound, w, b));
-    for (int add = 0; add < 3; add++) { /* y = A x, y = z + A x, y += A x */
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s, %s vectors, %s", names[op],
-                              add == 0 ? "" : (add == 1 ? " add" : " add in place"), type, when));
-      PetscCall(Apply(B, op, h[0], add ? h[1] : NULL, ref));
-      if (add == 1) { /* add |z| to the bound */
-        PetscCall(VecCopy(h[1], h[2]));
-        PetscCall(VecAbs(h[2]));
-        PetscCall(VecAXPY(b, 1.0, h[2]));
-      }
-      for (int again = 0; again < 2; again++) {
-        Vec to = again ? y2 : y;
-
-        if (add == 2)
-          PetscCall(VecCopy(z, to));
-        else
-          PetscCall(VecSet(to, (PetscScalar)NAN));
-        PetscCall(Apply(A, op, x, add == 2 ? to : (add ? z : NULL), to));
-      }
-      PetscCall(Compare(y, ref, b, what));
-      PetscCall(PetscStrlcat(what, ", twice the same", sizeof(what)));
-      PetscCall(Same(y, y2, what));
-    }
-  }
+  PetscCall(transpose ? MatMultTranspose(B, hx, ref) : MatMult(B, hx, ref));
+  PetscCall(transpose ? MatMultTranspose(bound, w, b) : MatMult(bound, w, b));
+  PetscCall(transpose ? MatMultTranspose(A, x, y) : MatMult(A, x, y));
+  PetscCall(Compare(y, ref, b, what));
   PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&y2));
+  PetscCall(VecDestroy(&hx));
   PetscCall(VecDestroy(&ref));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&w));
-  for (int k = 0; k < 3; k++) PetscCall(VecDestroy(&h[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode AllProducts(Mat A, const Arrays *a, const char *when)
+PetscErrorCode Products(Mat A, const Arrays *a, const char *when)
 {
   Mat B, bound;
 
   PetscFunctionBeginUser;
-  PetscCall(MakeAIJ(PetscObjectComm((PetscObject)A), a, &B, &bound));
-  PetscCall(Products(A, B, bound, VECSTANDARD, when));
+  PetscCall(AIJCreate(PetscObjectComm((PetscObject)A), a, &B, &bound));
+  for (int transpose = 0; transpose < 2; transpose++) {
+    PetscCall(OneProduct(A, B, bound, (PetscBool)transpose, VECSTANDARD, when));
 #if defined(PETSC_HAVE_CUDA)
-  if (device) PetscCall(Products(A, B, bound, VECCUDA, when));
+    if (device) PetscCall(OneProduct(A, B, bound, (PetscBool)transpose, VECCUDA, when));
 #endif
+  }
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&bound));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Infinite values of x must not reach rows without an entry in their columns: one value, then those of every second
-   problem */
-PetscErrorCode Infinite(Mat A, const Arrays *a)
-{
-  Vec                x, y;
-  const PetscScalar *v;
-  PetscScalar       *w;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateVecs(A, &x, &y));
-  for (int pass = 0; pass < 3; pass++) { /* a column, even problems, odd problems */
-    PetscInt wrong = 0, first = 0, row = 0;
-
-    PetscCall(VecSet(x, 1.0));
-    PetscCall(VecGetArray(x, &w));
-    if (!pass && a->rows) w[a->rows / 2] = (PetscScalar)INFINITY;
-    for (PetscInt p = 0; pass && p < a->problems; p++) {
-      for (PetscInt r = 0; r < a->sizes[p]; r++, row++) w[row] = p % 2 == pass - 1 ? (PetscScalar)INFINITY : 1.0;
-    }
-    PetscCall(VecRestoreArray(x, &w));
-    PetscCall(MatMult(A, x, y));
-    PetscCall(VecGetArrayRead(x, (const PetscScalar **)&w));
-    PetscCall(VecGetArrayRead(y, &v));
-    row = 0;
-    for (PetscInt p = 0; p < a->problems; p++) {
-      const PetscInt *o = a->i + (a->sharing ? 0 : first);
-
-      for (PetscInt r = 0; r < a->sizes[p]; r++, row++) {
-        PetscBool has = PETSC_FALSE;
-
-        for (PetscInt k = o[r]; k < o[r + 1]; k++) has = (PetscBool)(has || PetscIsInfOrNanScalar(w[first + a->j[k]]));
-        if (!has && PetscIsInfOrNanScalar(v[row])) wrong++;
-      }
-      first += a->sizes[p];
-    }
-    PetscCall(VecRestoreArrayRead(y, &v));
-    PetscCall(VecRestoreArrayRead(x, (const PetscScalar **)&w));
-    Check(!wrong, "infinite x reached rows that do not have their columns");
-  }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,40 +1,109 @@
 /*
-  Batches from arrays, from other matrices, and from files.
+  Batches from the arrays of all problems, and from other matrices.
 */
 #include "batch.h"
 
-static PetscErrorCode MatBatchSetArrays(Mat A, PetscInt problems, PetscInt *first, PetscInt *i, PetscInt *j,
-                                        PetscScalar *a, MatBatchSharing sharing, PetscBool own)
+/* The CSR arrays of a matrix, which AIJ uses in place */
+typedef struct {
+  PetscInt    *i, *j, *none; /* none: row offsets of a parallel matrix's off-diagonal block, which has no entries */
+  PetscScalar *a;
+  PetscBool    borrowed; /* a belongs to the caller of MatCreateBatch() */
+} MatBatchArrays;
+
+static PetscErrorCode MatBatchArraysFree(MatBatchArrays *s)
 {
-  Mat_Batch *b = (Mat_Batch *)A->data;
-  PetscInt  *sizes, nsizes = 0;
+  PetscFunctionBegin;
+  PetscCall(PetscFree(s->i));
+  PetscCall(PetscFree(s->j));
+  PetscCall(PetscFree(s->none));
+  if (!s->borrowed) PetscCall(PetscFree(s->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatBatchArraysDestroyCtx(SpMVCtx ctx)
+{
+  MatBatchArrays *s = (MatBatchArrays *)SpMVCtxGet(ctx);
 
   PetscFunctionBegin;
-  b->first       = first;
-  b->i           = i;
-  b->j           = j;
-  b->a           = a;
-  b->own_pattern = b->own_values = own;
-  b->p.problems                  = problems;
-  b->p.first                     = first;
-  b->p.i                         = i;
-  b->p.j                         = j;
-  b->p.sharing                   = (BatchSharing)sharing;
-  A->preallocated                = PETSC_TRUE;
-  A->assembled                   = PETSC_TRUE;
-  /* The block sizes are used by PCVPBJACOBI, and for converting back from AIJ */
-  PetscCall(PetscMalloc1(problems, &sizes));
-  for (PetscInt p = 0; p < problems; p++) {
-    const PetscInt n = first[p + 1] - first[p];
+  PetscCall(MatBatchArraysFree(s));
+  PetscCall(PetscFree(s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    if (n) sizes[nsizes++] = n;
+/* PCVPBJACOBI inverts blocks of these sizes */
+static PetscErrorCode MatBatchSetSizes(Mat A, const MatBatch *b)
+{
+  PetscInt *sizes, n = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(b->problems, &sizes));
+  for (PetscInt p = 0; p < b->problems; p++) {
+    if (b->first[p + 1] > b->first[p]) sizes[n++] = b->first[p + 1] - b->first[p];
   }
-  PetscCall(MatSetVariableBlockSizes(A, nsizes, sizes));
+  PetscCall(MatSetVariableBlockSizes(A, n, sizes));
   PetscCall(PetscFree(sizes));
   /* MatView() expects bsizes on all ranks or on none (PETSc 3.21 to 3.26) */
   if (!A->bsizes) PetscCall(PetscMalloc1(1, &A->bsizes));
-  PetscCall(MatBatchForget(b));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &b->state));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: creates the AIJ matrix, whose blocks own the arrays from then on; they are freed after an error */
+static PetscErrorCode MatBatchCreateAIJ(MPI_Comm comm, PetscInt m, MatBatchArrays *s, Mat *A)
+{
+  PetscContainer container;
+  Mat            block[2] = {NULL, NULL};
+  PetscMPIInt    size;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
+  PetscCall(PetscContainerSetPointer(container, s));
+  PetscCall(PetscContainerSetCtxDestroy(container, MatBatchArraysDestroyCtx));
+  if (size == 1) {
+    SpMVCall(MatCreateSeqAIJWithArrays(comm, m, m, s->i, s->j, s->a, A));
+    block[0] = *A;
+  } else {
+    SpMVCall(MatCreateMPIAIJWithSplitArrays(comm, m, m, PETSC_DETERMINE, PETSC_DETERMINE, s->i, s->j, s->a, s->none,
+                                            s->none, s->a, A));
+    SpMVCall(MatMPIAIJGetSeqAIJ(*A, &block[0], &block[1], NULL));
+  }
+  for (int k = 0; k < 2 && block[k]; k++)
+    SpMVCall(PetscObjectCompose((PetscObject)block[k], "PetscSpMVBatchArrays", (PetscObject)container));
+done:
+  PetscCall(PetscContainerDestroy(&container));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Collective: creates a matrix that owns the problems and the arrays; they are freed after an error. If ierr is an error
+  on any rank, no matrix is created
+*/
+static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscErrorCode ierr, MatBatch *b, MatBatchArrays *s, Mat *A)
+{
+  Mat         B = NULL;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (!ierr && size > 1) ierr = PetscCalloc1((size_t)b->first[b->problems] + 1, &s->none);
+  ierr = SpMVAgree(comm, ierr);
+  if (ierr) {
+    if (s) PetscCall(MatBatchArraysFree(s));
+    PetscCall(PetscFree(s));
+  } else {
+    ierr = MatBatchCreateAIJ(comm, b->first[b->problems], s, &B);
+    if (!ierr) ierr = SpMVAgree(comm, MatBatchSetSizes(B, b));
+  }
+  if (ierr)
+    PetscCall(MatBatchFree(&b));
+  else
+    ierr = SpMVAgree(comm, MatBatchSet(B, b));
+  if (!ierr) ierr = MatConvertFrom_SpMV(B, MATBATCH, MAT_INPLACE_MATRIX, &B);
+  if (ierr) PetscCall(MatDestroy(&B));
+  PetscCall(ierr);
+  *A = B;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -48,49 +117,18 @@ static PetscErrorCode MatBatchCheckRows(PetscInt64 rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates a matrix of type batch with its PetscLayouts set up, but without problems */
-static PetscErrorCode MatBatchCreateEmpty(MPI_Comm comm, PetscInt rows, Mat *A)
+static PetscErrorCode MatBatchCheckEntries(PetscInt64 entries)
 {
   PetscFunctionBegin;
-  PetscCall(MatCreate(comm, A));
-  PetscCall(MatSetSizes(*A, rows, rows, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(*A, MATBATCH));
-  PetscCall(PetscLayoutSetUp((*A)->rmap));
-  PetscCall(PetscLayoutSetUp((*A)->cmap));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Collective: creates a matrix from the arrays. The matrix owns `first` and, if `own`, also i, j and a. If ierr is an
-  error on any rank, or an error occurs here, no matrix is created, and the caller still owns all arrays.
-*/
-static PetscErrorCode MatBatchCreateWithArrays(MPI_Comm comm, PetscErrorCode ierr, PetscInt problems, PetscInt *first,
-                                               PetscInt *i, PetscInt *j, PetscScalar *a, MatBatchSharing sharing,
-                                               PetscBool own, Mat *A)
-{
-  Mat B = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVAgree(comm, ierr));
-  ierr = MatBatchCreateEmpty(comm, first[problems], &B);
-  if (!ierr) ierr = SpMVAgree(comm, MatBatchSetArrays(B, problems, first, i, j, a, sharing, own));
-  if (ierr) {
-    if (B && B->data) {
-      Mat_Batch *b = (Mat_Batch *)B->data;
-
-      b->first       = NULL;
-      b->own_pattern = b->own_values = PETSC_FALSE;
-      b->p.problems                  = 0;
-    }
-    PetscCall(MatDestroy(&B));
-  }
-  PetscCall(ierr);
-  *A = B;
+  PetscCheck(entries <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "%" PetscInt64_FMT
+             " nonzeros on this process do not fit in a PetscInt: use more processes, or a PETSc with 64-bit indices",
+             entries);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Checks that i and j are a valid pattern of problem p, which has n rows */
-static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i[], const PetscInt j[])
+static PetscErrorCode MatBatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i[], const PetscInt j[])
 {
   PetscFunctionBegin;
   for (PetscInt r = 0; r < n; r++) {
@@ -115,7 +153,7 @@ static PetscErrorCode BatchCheckProblem(PetscInt p, PetscInt n, const PetscInt i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BatchCheckCount(PetscInt problems)
+static PetscErrorCode MatBatchCheckCount(PetscInt problems)
 {
   PetscFunctionBegin;
   PetscCheck(problems >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
@@ -127,9 +165,9 @@ static PetscErrorCode BatchCheckCount(PetscInt problems)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the sizes and computes the first row of each problem. The caller frees the array, even after an error */
-static PetscErrorCode BatchGetFirst(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing,
-                                    PetscInt **first)
+/* Checks the sizes and computes the first row of each problem. The caller frees *b, even after an error */
+static PetscErrorCode MatBatchCheckSizes(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing,
+                                         MatBatch **b)
 {
   PetscInt64 rows = 0;
 
@@ -143,52 +181,66 @@ static PetscErrorCode BatchGetFirst(PetscInt problems, const PetscInt sizes[], M
     rows += sharing ? (PetscInt64)sizes[p] * problems : (PetscInt64)sizes[p];
     PetscCall(MatBatchCheckRows(rows));
   }
-  PetscCall(PetscMalloc1(problems + 1, first));
-  (*first)[0] = 0;
-  for (PetscInt p = 0; p < problems; p++) (*first)[p + 1] = (*first)[p] + sizes[sharing ? 0 : p];
+  PetscCall(MatBatchNew(problems, b));
+  (*b)->sharing = problems ? sharing : MATBATCH_SHARE_NONE;
+  for (PetscInt p = 0; p < problems; p++) (*b)->first[p + 1] = (*b)->first[p] + sizes[sharing ? 0 : p];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the arguments of MatCreateBatch(); if `copy`, i, j and a become copies. The caller frees `first` and the
-   copies, even after an error */
-static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing,
-                                          PetscCopyMode mode, PetscBool copy, PetscInt **first, PetscInt **i,
-                                          PetscInt **j, PetscScalar **a)
+/* Checks the arguments of MatCreateBatch(). The caller frees *b, even after an error */
+static PetscErrorCode MatBatchCheckArguments(PetscInt problems, const PetscInt sizes[], const PetscInt i[],
+                                             const PetscInt j[], const PetscScalar a[], MatBatchSharing sharing,
+                                             PetscCopyMode mode, MatBatch **b)
 {
-  const PetscInt    *rowoffsets = *i, *columns = *j, patterns = sharing ? PetscMin(1, problems) : problems;
-  const PetscScalar *values = *a;
-  size_t             rows, entries, count;
+  const PetscInt patterns = sharing ? PetscMin(1, problems) : problems;
+  PetscInt64     entries;
 
   PetscFunctionBegin;
-  if (copy) {
-    *i = *j = NULL;
-    *a      = NULL;
-  }
   PetscCheck(mode == PETSC_COPY_VALUES || mode == PETSC_OWN_POINTER || mode == PETSC_USE_POINTER, PETSC_COMM_SELF,
              PETSC_ERR_ARG_OUTOFRANGE, "%d is not a PetscCopyMode", (int)mode);
   PetscCheck(sharing >= MATBATCH_SHARE_NONE && sharing <= MATBATCH_SHARE_VALUES, PETSC_COMM_SELF,
              PETSC_ERR_ARG_OUTOFRANGE, "%d is not a MatBatchSharing", (int)sharing);
-  PetscCall(BatchCheckCount(problems));
-  PetscCall(BatchGetFirst(problems, sizes, sharing, first));
-  PetscCheck(rowoffsets, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
-             "There are problems, but the array of row offsets is NULL");
-  PetscCheck(rowoffsets[0] == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "Row offsets must begin with 0, not %" PetscInt_FMT, rowoffsets[0]);
+  PetscCall(MatBatchCheckCount(problems));
+  PetscCall(MatBatchCheckSizes(problems, sizes, sharing, b));
+  if (!problems) PetscFunctionReturn(PETSC_SUCCESS); /* the arrays may be NULL */
+  PetscCheck(i, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "There are problems, but the array of row offsets is NULL");
+  PetscCheck(i[0] == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row offsets must begin with 0, not %" PetscInt_FMT,
+             i[0]);
   for (PetscInt p = 0; p < patterns; p++)
-    PetscCall(BatchCheckProblem(p, (*first)[p + 1] - (*first)[p], rowoffsets + (*first)[p], columns));
-  rows    = (size_t)(*first)[patterns];
-  entries = (size_t)rowoffsets[rows];
-  count   = entries * (size_t)(sharing == MATBATCH_SHARE_PATTERN ? problems : 1);
-  PetscCheck(values || !count, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
+    PetscCall(MatBatchCheckProblem(p, (*b)->first[p + 1] - (*b)->first[p], i + (*b)->first[p], j));
+  entries = i[(*b)->first[patterns]];
+  PetscCheck(a || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
              "The problems have entries, but the array of values is NULL");
-  if (copy) {
-    PetscCall(PetscMalloc1(rows + 1, i));
-    PetscCall(PetscMalloc1(entries, j));
-    PetscCall(PetscMalloc1(count, a));
-    PetscCall(PetscArraycpy(*i, rowoffsets, rows + 1));
-    PetscCall(PetscArraycpy(*j, columns, entries));
-    PetscCall(PetscArraycpy(*a, values, count));
+  PetscCall(MatBatchCheckEntries(sharing ? entries * problems : entries));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The row offsets and columns of the matrix, and its values unless the caller's are used in place. *s owns what it
+   gets, even after an error */
+static PetscErrorCode MatBatchCopyArrays(const MatBatch *b, const PetscInt i[], const PetscInt j[],
+                                         const PetscScalar a[], MatBatchArrays *s)
+{
+  const PetscInt m = b->first[b->problems], n = b->problems && b->sharing ? b->first[1] : 0;
+  const PetscInt shared = b->sharing ? i[n] : 0; /* entries of each problem */
+  const PetscInt nz     = b->sharing ? shared * b->problems : m ? i[m] : 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1((size_t)m + 1, &s->i));
+  PetscCall(PetscMalloc1((size_t)nz + 1, &s->j));
+  s->i[0] = 0;
+  for (PetscInt p = 0; p < b->problems; p++) {
+    const PetscInt first = b->first[p], rows = b->first[p + 1] - first, *from = i + (b->sharing ? 0 : first);
+    const PetscInt shift = b->sharing ? p * shared : 0; /* of entries */
+
+    for (PetscInt r = 0; r < rows; r++) s->i[first + r + 1] = from[r + 1] + shift;
+    for (PetscInt k = from[0]; k < from[rows]; k++) s->j[k + shift] = j[k] + first;
   }
+  if (s->borrowed) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1((size_t)nz + 1, &s->a));
+  if (b->sharing == MATBATCH_SHARE_VALUES) {
+    for (PetscInt p = 0; p < b->problems; p++) PetscCall(PetscArraycpy(s->a + p * shared, a, shared));
+  } else
+    PetscCall(PetscArraycpy(s->a, a, nz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -221,9 +273,12 @@ static PetscErrorCode BatchCheckArguments(PetscInt problems, const PetscInt size
    If the arguments of one process are invalid, the call returns an error on all processes. The caller then still owns
    the arrays, even with `PETSC_OWN_POINTER`.
 
+   Row offsets and columns are copied in any case, and so are values that are shared: the matrix stores them for each
+   problem, as `MATAIJ` does.
+
    Use `MatBatchSetValues()` to change values. With `PETSC_USE_POINTER` the caller may also change the array of values
-   and then call `MatAssemblyBegin()` and `MatAssemblyEnd()` (or `PetscObjectStateIncrease()`). Operations such as
-   `MatScale()` write to that array.
+   and then call `MatAssemblyBegin()` and `MatAssemblyEnd()`. Operations such as `MatScale()` write to that array, but on
+   a GPU they may change only the GPU's copy.
 
    Errors:
    The message names the problem and the row.
@@ -238,145 +293,35 @@ PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt 
                               const PetscInt columns[], PetscScalar values[], MatBatchSharing sharing,
                               PetscCopyMode mode, Mat *A)
 {
-  /* without problems the arrays may be NULL */
-  const PetscBool none = (PetscBool)!nproblems, copy = (PetscBool)(none || mode == PETSC_COPY_VALUES);
-  PetscInt        zero = 0, *first = NULL, *i = none ? &zero : (PetscInt *)rowoffsets, *j = (PetscInt *)columns;
-  PetscScalar    *a = values;
+  /* the values are used in place */
+  const PetscBool place = (PetscBool)(mode != PETSC_COPY_VALUES && sharing != MATBATCH_SHARE_VALUES && nproblems > 0);
+  MatBatchArrays *s     = NULL;
+  MatBatch       *b     = NULL;
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscAssertPointer(A, 9);
-  ierr = BatchCheckArguments(nproblems, sizes, sharing, mode, copy, &first, &i, &j, &a);
-  ierr = MatBatchCreateWithArrays(comm, ierr, nproblems, first, i, j, a, none ? MATBATCH_SHARE_NONE : sharing,
-                                  (PetscBool)(copy || mode == PETSC_OWN_POINTER), A);
-  if (ierr) {
-    PetscCall(PetscFree(first));
-    if (copy) {
-      PetscCall(PetscFree(i));
-      PetscCall(PetscFree(j));
-      PetscCall(PetscFree(a));
-    }
+  ierr = MatBatchCheckArguments(nproblems, sizes, rowoffsets, columns, values, sharing, mode, &b);
+  if (!ierr) ierr = PetscNew(&s);
+  if (!ierr && place) {
+    s->a        = values;
+    s->borrowed = PETSC_TRUE;
   }
-  PetscCall(ierr);
-  if (none && mode == PETSC_OWN_POINTER) {
+  if (!ierr) ierr = MatBatchCopyArrays(b, rowoffsets, columns, values, s);
+  PetscCall(MatBatchCreate(comm, ierr, b, s, A));
+  if (mode == PETSC_OWN_POINTER) {
     PetscCall(PetscFree(rowoffsets));
     PetscCall(PetscFree(columns));
-    PetscCall(PetscFree(values));
+    if (place)
+      s->borrowed = PETSC_FALSE;
+    else
+      PetscCall(PetscFree(values));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* CSR arrays that grow as rows are added */
-typedef struct {
-  /* rows added so far, rows in all, entries so far, and the allocated length of j and a */
-  PetscInt     row, rows, entries, capacity;
-  PetscInt    *i, *j;
-  PetscScalar *a;
-} Rows;
-
-static PetscErrorCode RowsCreate(PetscInt64 m, Rows *R)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(R, sizeof(*R)));
-  PetscCall(MatBatchCheckRows(m));
-  R->rows = (PetscInt)m;
-  PetscCall(PetscMalloc1((size_t)m + 1, &R->i));
-  R->i[0] = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RowsReserve(Rows *R, PetscInt64 entries)
-{
-  PetscFunctionBegin;
-  PetscCheck(entries <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%" PetscInt64_FMT
-             " nonzeros on this process do not fit in a PetscInt: use more processes, or a PETSc with 64-bit indices",
-             entries);
-  if (entries > R->capacity) {
-    const PetscInt capacity =
-        (PetscInt)PetscMin((PetscInt64)PETSC_MAX_INT, PetscMax(entries, (PetscInt64)R->capacity + R->capacity / 2));
-
-    PetscCall(PetscRealloc((size_t)capacity * sizeof(*R->j), &R->j));
-    PetscCall(PetscRealloc((size_t)capacity * sizeof(*R->a), &R->a));
-    R->capacity = capacity;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RowsFree(Rows *R)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree(R->i));
-  PetscCall(PetscFree(R->j));
-  PetscCall(PetscFree(R->a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: creates a matrix, which owns R and `first`; after an error they are freed. If all problems have the same
-   pattern, it is stored once */
-static PetscErrorCode MatBatchCreateFromRows(MPI_Comm comm, PetscErrorCode ierr, PetscInt problems, PetscInt *first,
-                                             Rows *R, Mat *A)
-{
-  PetscBool shared = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  if (!ierr) {
-    const PetscInt n = problems ? first[1] : 0, entries = problems ? R->i[n] : 0;
-
-    shared = (PetscBool)(problems > 1 && entries);
-    for (PetscInt p = 1; p < problems && shared; p++) {
-      shared = (PetscBool)(first[p + 1] - first[p] == n && R->i[first[p + 1]] - R->i[first[p]] == entries);
-      for (PetscInt r = 0; r < n && shared; r++) shared = (PetscBool)(R->i[first[p] + r] - R->i[first[p]] == R->i[r]);
-      if (shared) PetscCall(PetscArraycmp(R->j, R->j + R->i[first[p]], entries, &shared));
-    }
-    if (shared) ierr = PetscRealloc(((size_t)n + 1) * sizeof(*R->i), &R->i);
-    if (shared && !ierr) ierr = PetscRealloc((size_t)entries * sizeof(*R->j), &R->j);
-  }
-  ierr = MatBatchCreateWithArrays(comm, ierr, problems, first, R->i, R->j, R->a,
-                                  shared ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_NONE, PETSC_TRUE, A);
-  if (ierr) {
-    PetscCall(RowsFree(R));
-    PetscCall(PetscFree(first));
-  }
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Adds the local rows of A, with local column indices. outside: a row with a column that another process owns, or -1 */
-static PetscErrorCode RowsAdd(Rows *R, Mat A, PetscInt *outside)
-{
-  PetscInt rs, re, cs, ce;
-
-  PetscFunctionBegin;
-  *outside = -1;
-  PetscCall(MatGetOwnershipRange(A, &rs, &re));
-  PetscCall(MatGetOwnershipRangeColumn(A, &cs, &ce));
-  for (PetscInt r = rs; r < re && *outside < 0; r++) {
-    const PetscInt    *cols;
-    const PetscScalar *vals;
-    PetscInt           n;
-    PetscErrorCode     ierr;
-
-    PetscCall(MatGetRow(A, r, &n, &cols, &vals));
-    ierr = RowsReserve(R, (PetscInt64)R->entries + n);
-    for (PetscInt k = 0; !ierr && k < n; k++) {
-      if (cols[k] < cs || cols[k] >= ce) *outside = r;
-      R->j[R->entries + k] = cols[k] - cs;
-      R->a[R->entries + k] = vals[k];
-    }
-    /* returns at once if the columns are ascending */
-    if (!ierr) PetscCall(PetscSortIntWithScalarArray(n, R->j + R->entries, R->a + R->entries));
-    R->entries += n;
-    R->i[++R->row] = R->entries;
-    PetscCall(MatRestoreRow(A, r, &n, &cols, &vals));
-    PetscCall(ierr);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Gets A itself if it is AIJ, otherwise a conversion to AIJ, because not every type has MatGetRow(). The caller
-   destroys *B */
-static PetscErrorCode BatchAsAIJ(Mat A, Mat *B)
+/* Gets A itself if it is AIJ, otherwise a conversion to AIJ, whose arrays are copied. The caller destroys *B */
+static PetscErrorCode MatBatchAsAIJ(Mat A, Mat *B)
 {
   PetscBool seq, mpi;
 
@@ -391,7 +336,7 @@ static PetscErrorCode BatchAsAIJ(Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BatchCheckMat(PetscInt p, Mat A)
+static PetscErrorCode MatBatchCheckMat(PetscInt p, Mat A)
 {
   PetscMPIInt size;
   PetscInt    M, N;
@@ -410,35 +355,59 @@ static PetscErrorCode BatchCheckMat(PetscInt p, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the arguments of MatCreateBatchFromMats() and copies the matrices. The caller frees R and `first`, even after
-   an error */
-static PetscErrorCode RowsAddMats(PetscInt n, const Mat mats[], Rows *R, PetscInt **first)
+/* Appends the rows of an AIJ matrix, which begin with row `first` and entry `at`. Without arrays, the entries are
+   counted */
+static PetscErrorCode MatBatchAddMat(Mat B, PetscInt first, PetscInt64 *at, MatBatchArrays *s)
 {
-  PetscInt64 rows = 0;
+  SpMVCSR        csr;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(BatchCheckCount(n));
+  PetscCall(MatSpMVGetPattern_Seq(B, &csr));
+  if (s) {
+    PetscCall(MatSeqAIJGetArrayRead(B, &csr.a));
+    PetscCall(PetscArraycpy(s->a + *at, csr.a, csr.i[csr.m]));
+    PetscCall(MatSeqAIJRestoreArrayRead(B, &csr.a));
+    for (PetscInt k = 0; k < csr.i[csr.m]; k++) s->j[*at + k] = csr.j[k] + first;
+    for (PetscInt r = 0; r < csr.m && !ierr; r++) {
+      s->i[first + r + 1] = (PetscInt)*at + csr.i[r + 1];
+      /* returns at once if the columns are ascending */
+      ierr = PetscSortIntWithScalarArray(csr.i[r + 1] - csr.i[r], s->j + *at + csr.i[r], s->a + *at + csr.i[r]);
+    }
+  }
+  *at += csr.i[csr.m];
+  PetscCall(MatSpMVRestorePattern_Seq(B, &csr));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Checks the arguments of MatCreateBatchFromMats() and copies the matrices; aij: those of other types as AIJ. The caller
+   frees everything, even after an error */
+static PetscErrorCode MatBatchAddMats(PetscInt n, const Mat mats[], Mat **aij, MatBatch **b, MatBatchArrays *s)
+{
+  PetscInt64 rows = 0, entries = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatBatchCheckCount(n));
   PetscCheck(mats || !n, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "There are problems, but the array of matrices is NULL");
   for (PetscInt p = 0; p < n; p++) {
-    PetscCall(BatchCheckMat(p, mats[p]));
+    PetscCall(MatBatchCheckMat(p, mats[p]));
     rows += mats[p]->rmap->N;
     PetscCall(MatBatchCheckRows(rows));
   }
-  PetscCall(RowsCreate(rows, R));
-  PetscCall(PetscMalloc1(n + 1, first));
-  (*first)[0] = 0;
+  PetscCall(MatBatchNew(n, b));
+  PetscCall(PetscCalloc1(n, aij));
   for (PetscInt p = 0; p < n; p++) {
-    PetscInt       outside;
-    Mat            B;
-    PetscErrorCode ierr;
-
-    PetscCall(BatchAsAIJ(mats[p], &B));
-    ierr = RowsAdd(R, B, &outside);
-    PetscCall(MatDestroy(&B));
-    PetscCall(ierr);
-    (*first)[p + 1] = R->row;
+    PetscCall(MatBatchAsAIJ(mats[p], &(*aij)[p]));
+    (*b)->first[p + 1] = (*b)->first[p] + mats[p]->rmap->N;
+    PetscCall(MatBatchAddMat((*aij)[p], 0, &entries, NULL));
   }
-  PetscCall(RowsReserve(R, 1)); /* so that the arrays are not NULL */
+  PetscCall(MatBatchCheckEntries(entries));
+  PetscCall(PetscCalloc1((size_t)rows + 1, &s->i));
+  PetscCall(PetscMalloc1((size_t)entries + 1, &s->j));
+  PetscCall(PetscMalloc1((size_t)entries + 1, &s->a));
+  entries = 0;
+  for (PetscInt p = 0; p < n; p++) PetscCall(MatBatchAddMat((*aij)[p], (*b)->first[p], &entries, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -459,7 +428,7 @@ static PetscErrorCode RowsAddMats(PetscInt n, const Mat mats[], Rows *R, PetscIn
    Level: beginner
 
    Notes:
-   If all problems have the same pattern, it is stored once.
+   If all problems have the same pattern, `MatBatchGetInfo()` says so.
 
    If the arguments of one process are invalid, the call returns an error on all processes.
 
@@ -474,208 +443,18 @@ static PetscErrorCode RowsAddMats(PetscInt n, const Mat mats[], Rows *R, PetscIn
 @*/
 PetscErrorCode MatCreateBatchFromMats(MPI_Comm comm, PetscInt n, const Mat mats[], Mat *A)
 {
-  PetscInt      *first = NULL;
-  Rows           R;
-  PetscErrorCode ierr;
+  MatBatchArrays *s   = NULL;
+  MatBatch       *b   = NULL;
+  Mat            *aij = NULL;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscAssertPointer(A, 4);
-  PetscCall(PetscMemzero(&R, sizeof(R)));
-  ierr = RowsAddMats(n, mats, &R, &first);
-  PetscCall(MatBatchCreateFromRows(comm, ierr, n, first, &R, A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: creates a matrix with the problems and options of A. It owns the arrays. They are freed if ierr is an
-   error or an error occurs here */
-PetscErrorCode MatBatchCreateLike(Mat A, PetscErrorCode ierr, PetscInt *i, PetscInt *j, PetscScalar *v, Mat *B)
-{
-  Mat_Batch *a     = (Mat_Batch *)A->data;
-  PetscInt  *first = NULL;
-
-  PetscFunctionBegin;
-  if (!ierr) ierr = PetscMalloc1(a->p.problems + 1, &first);
-  if (!ierr) PetscCall(PetscArraycpy(first, a->first, a->p.problems + 1));
-  ierr = MatBatchCreateWithArrays(PetscObjectComm((PetscObject)A), ierr, a->p.problems, first, i, j, v,
-                                  (MatBatchSharing)a->p.sharing, PETSC_TRUE, B);
-  if (ierr) {
-    PetscCall(PetscFree(first));
-    PetscCall(PetscFree(i));
-    PetscCall(PetscFree(j));
-    PetscCall(PetscFree(v));
-  }
-  PetscCall(ierr);
-  PetscCall(MatSetBlockSizesFromMats(*B, A, A));
-  ((Mat_Batch *)(*B)->data)->kernel = a->kernel;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCall(MatBindToCPU(*B, A->boundtocpu));
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- conversion and MatLoad() */
-
-/* MatHeaderReplace() drops A's name and prefix and leaks A->bsizes, so copy the name and the prefix and free bsizes */
-static PetscErrorCode MatBatchReplace(Mat A, Mat *B)
-{
-  PetscFunctionBegin;
-  if (((PetscObject)A)->name) PetscCall(PetscObjectSetName((PetscObject)*B, ((PetscObject)A)->name));
-  PetscCall(PetscObjectSetOptions((PetscObject)*B, ((PetscObject)A)->options));
-  PetscCall(PetscObjectSetOptionsPrefix((PetscObject)*B, ((PetscObject)A)->prefix));
-  PetscCall(PetscFree(A->bsizes));
-  A->nblocks = 0;
-  PetscCall(MatHeaderReplace(A, B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Returns B, which was created from A, in *M according to `reuse` */
-PetscErrorCode MatBatchReturn(Mat A, Mat B, MatReuse reuse, Mat *M)
-{
-  PetscFunctionBegin;
-  if (reuse == MAT_INITIAL_MATRIX)
-    *M = B;
-  else if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(B, *M, SAME_NONZERO_PATTERN));
-    PetscCall(MatDestroy(&B));
-  } else
-    PetscCall(MatBatchReplace(A, &B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatConvert_Batch(Mat A, MatType type, MatReuse reuse, Mat *M)
-{
-  PetscBool aij;
-  Mat       B;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchConvertToAIJ(A, &B));
-  PetscCall(PetscStrcmp(type, MATAIJ, &aij));
-  if (!aij) PetscCall(PetscStrcmp(type, ((PetscObject)B)->type_name, &aij));
-  if (!aij) PetscCall(MatConvert(B, type, MAT_INPLACE_MATRIX, &B));
-  PetscCall(MatSetVariableBlockSizes(B, A->nblocks, A->bsizes)); /* for converting back */
-  if (!B->bsizes) PetscCall(PetscMalloc1(1, &B->bsizes));        /* as in A, see above */
-  PetscCall(MatBatchReturn(A, B, reuse, M));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Finds the smallest diagonal blocks of consecutive rows that contain all entries */
-static PetscErrorCode RowsFindBlocks(const Rows *R, PetscInt *problems, PetscInt **first)
-{
-  const PetscInt m    = R->rows;
-  PetscInt      *open = NULL, count = 0, depth = 0;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  /* row intervals, from the smallest to the largest index, that begin at r minus those that end at r */
-  SpMVCall(PetscCalloc1((size_t)m + 1, &open));
-  for (PetscInt r = 0; r < m; r++) {
-    PetscInt lo = r, hi = r;
-
-    if (R->i[r + 1] > R->i[r]) {
-      lo = PetscMin(r, R->j[R->i[r]]);
-      hi = PetscMax(r, R->j[R->i[r + 1] - 1]);
-    }
-    open[lo]++;
-    open[hi]--;
-  }
-  SpMVCall(PetscMalloc1((size_t)m + 1, first));
-  (*first)[0] = 0;
-  for (PetscInt r = 0; r < m; r++) {
-    depth += open[r];
-    if (!depth) (*first)[++count] = r + 1;
-  }
-  *problems = count;
-done:
-  PetscCall(PetscFree(open));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Divides the local rows of A into problems: the blocks set by MatSetVariableBlockSizes(), or the smallest possible
-  blocks if none were set. B is A as AIJ. The caller frees R and `first`, even after an error.
-*/
-static PetscErrorCode RowsAddBlocks(Mat A, Mat B, Rows *R, PetscInt *problems, PetscInt **first)
-{
-  const PetscInt rs = A->rmap->rstart;
-  PetscInt       outside;
-
-  PetscFunctionBegin;
-  PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
-             "%" PetscInt_FMT " local rows and %" PetscInt_FMT " local columns: the problems of a batch are square",
-             A->rmap->n, A->cmap->n);
-  PetscCall(RowsCreate(A->rmap->n, R));
-  PetscCall(RowsReserve(R, 1));
-  PetscCall(RowsAdd(R, B, &outside));
-  PetscCheck(outside < 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
-             "Row %" PetscInt_FMT
-             " has columns that another process owns: each process must own whole diagonal blocks, see MatSetSizes()",
-             outside);
-  if (A->nblocks > 0) {
-    *problems = A->nblocks;
-    PetscCall(PetscMalloc1(A->nblocks + 1, first));
-    (*first)[0] = 0;
-    for (PetscInt p = 0; p < A->nblocks; p++) (*first)[p + 1] = (*first)[p] + A->bsizes[p];
-  } else
-    PetscCall(RowsFindBlocks(R, problems, first));
-  for (PetscInt p = 0; p < *problems; p++) {
-    const PetscInt begin = (*first)[p], end = (*first)[p + 1];
-
-    for (PetscInt r = begin; r < end; r++) {
-      for (PetscInt k = R->i[r]; k < R->i[r + 1]; k++) {
-        PetscCheck(R->j[k] >= begin && R->j[k] < end, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
-                   "The entry in row %" PetscInt_FMT ", column %" PetscInt_FMT
-                   " is outside of the diagonal blocks of MatSetVariableBlockSizes()",
-                   rs + r, rs + R->j[k]);
-        R->j[k] -= begin;
-      }
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatConvertFrom_Batch(Mat A, MatType type, MatReuse reuse, Mat *M)
-{
-  Mat            B, C;
-  Rows           R;
-  PetscInt      *first = NULL, problems = 0;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(&R, sizeof(R)));
-  PetscCall(BatchAsAIJ(A, &B));
-  ierr = RowsAddBlocks(A, B, &R, &problems, &first);
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatBatchCreateFromRows(PetscObjectComm((PetscObject)A), ierr, problems, first, &R, &C));
-  PetscCall(MatSetBlockSizesFromMats(C, A, A));
-  PetscCall(MatBatchReturn(A, C, reuse, M));
-  if (reuse == MAT_INPLACE_MATRIX) PetscCall(MatBatchGetKernel(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatLoad_Batch(Mat A, PetscViewer viewer)
-{
-  Mat B;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
-  PetscCall(MatSetSizes(B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
-  PetscCall(MatSetType(B, MATAIJ));
-  PetscCall(MatLoad(B, viewer));
-  PetscCall(MatConvert(B, MATBATCH, MAT_INPLACE_MATRIX, &B));
-  ((Mat_Batch *)B->data)->kernel = ((Mat_Batch *)A->data)->kernel;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  PetscCall(MatBindToCPU(B, A->boundtocpu));
-#endif
-  PetscCall(MatBatchReplace(A, &B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatBatchSetOps_Create(Mat A)
-{
-  PetscFunctionBegin;
-  A->ops->convert     = MatConvert_Batch;
-  A->ops->convertfrom = MatConvertFrom_Batch;
-  A->ops->load        = MatLoad_Batch;
+  ierr = PetscNew(&s);
+  if (!ierr) ierr = MatBatchAddMats(n, mats, &aij, &b, s);
+  for (PetscInt p = 0; aij && p < n; p++) PetscCall(MatDestroy(&aij[p]));
+  PetscCall(PetscFree(aij));
+  if (b) b->detect = PETSC_TRUE;
+  PetscCall(MatBatchCreate(comm, ierr, b, s, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

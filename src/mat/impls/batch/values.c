@@ -1,14 +1,322 @@
 /*
-  Access to the values of a batch, and operations on them.
+  The problems of a batch, and their values.
 */
 #include "batch.h"
 
-static PetscErrorCode MatBatchCheckProblem(const Mat_Batch *b, PetscInt problem)
+/* ---------------------------------------------------------------- the problems of a matrix */
+
+static const char MatBatchContainer[] = "PetscSpMVBatch";
+
+PetscErrorCode MatBatchFree(MatBatch **b)
 {
   PetscFunctionBegin;
-  PetscCheck(problem >= 0 && problem < b->p.problems, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+  if (*b) {
+    PetscCall(PetscFree((*b)->first));
+    PetscCall(PetscFree((*b)->columns));
+  }
+  PetscCall(PetscFree(*b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatBatchDestroyCtx(SpMVCtx ctx)
+{
+  MatBatch *b = (MatBatch *)SpMVCtxGet(ctx);
+
+  return MatBatchFree(&b);
+}
+
+/* After an error there are no problems */
+PetscErrorCode MatBatchNew(PetscInt problems, MatBatch **b)
+{
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  *b = NULL;
+  SpMVCall(PetscNew(b));
+  (*b)->problems = problems;
+  SpMVCall(PetscCalloc1((size_t)problems + 1, &(*b)->first));
+done:
+  if (ierr) PetscCall(MatBatchFree(b));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatBatchSet(Mat A, MatBatch *b)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)A), &container));
+  PetscCall(PetscContainerSetPointer(container, b));
+  PetscCall(PetscContainerSetCtxDestroy(container, MatBatchDestroyCtx));
+  PetscCall(PetscObjectCompose((PetscObject)A, MatBatchContainer, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatBatchQuery(Mat A, MatBatch **b)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  *b = NULL;
+  PetscCall(PetscObjectQuery((PetscObject)A, MatBatchContainer, (PetscObject *)&container));
+  if (container) PetscCall(PetscContainerGetPointer(container, (void **)b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gives B, which was created from A, the problems of A */
+PetscErrorCode MatBatchKeep(Mat A, Mat B)
+{
+  MatBatch *a, *b;
+
+  PetscFunctionBegin;
+  if (A->bsizes && !B->bsizes) { /* PETSc's MatDuplicate() drops them */
+    B->nblocks = A->nblocks;
+    PetscCall(
+        PetscMalloc1(PetscMax(1, A->nblocks), &B->bsizes)); /* on all processes or on none: MatView() needs that */
+    PetscCall(PetscArraycpy(B->bsizes, A->bsizes, A->nblocks));
+  }
+  PetscCall(MatBatchQuery(A, &a));
+  if (!a || a->found) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatBatchNew(a->problems, &b));
+  PetscCall(PetscArraycpy(b->first, a->first, a->problems + 1));
+  b->sharing = a->sharing;
+  b->detect  = a->detect;
+  PetscCall(MatBatchSet(B, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The blocks set by MatSetVariableBlockSizes(), or the smallest diagonal blocks of consecutive rows that contain all
+   entries */
+static PetscErrorCode MatBatchFindProblems(Mat A, const SpMVCSR *csr, MatBatch **b)
+{
+  const PetscInt m     = csr->m;
+  PetscInt       depth = 0, *open = NULL;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  SpMVCall(MatBatchNew(A->nblocks > 0 ? A->nblocks : m, b));
+  (*b)->found = (*b)->detect = PETSC_TRUE;
+  if (A->nblocks > 0) {
+    for (PetscInt p = 0; p < A->nblocks; p++) (*b)->first[p + 1] = (*b)->first[p] + A->bsizes[p];
+    goto done;
+  }
+  /* row intervals, from the smallest to the largest index, that begin at r minus those that end at r */
+  SpMVCall(PetscCalloc1((size_t)m + 1, &open));
+  for (PetscInt r = 0; r < m; r++) {
+    PetscInt lo = r, hi = r;
+
+    for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++) {
+      lo = PetscMin(lo, csr->j[k]);
+      hi = PetscMax(hi, csr->j[k]);
+    }
+    open[lo]++;
+    open[hi]--;
+  }
+  (*b)->problems = 0;
+  for (PetscInt r = 0; r < m; r++) {
+    depth += open[r];
+    if (!depth) (*b)->first[++(*b)->problems] = r + 1;
+  }
+done:
+  PetscCall(PetscFree(open));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Checks that problems contain all entries, and sets `same`: whether they have the same pattern */
+static PetscErrorCode MatBatchCheckBlocks(Mat A, const SpMVCSR *csr, const MatBatch *b, PetscBool *same)
+{
+  const PetscInt *i = csr->i, *j = csr->j, n = b->problems ? b->first[1] : 0, rs = A->rmap->rstart;
+
+  PetscFunctionBegin;
+  *same = PETSC_TRUE;
+  for (PetscInt p = 0; p < b->problems; p++) {
+    const PetscInt first = b->first[p], end = b->first[p + 1];
+
+    *same = (PetscBool)(*same && end - first == n);
+    for (PetscInt r = first; r < end; r++) {
+      *same = (PetscBool)(*same && i[r] - i[first] == i[r - first] && i[r + 1] - i[first] == i[r - first + 1]);
+      for (PetscInt k = i[r]; k < i[r + 1]; k++) {
+        PetscCheck(j[k] >= first && j[k] < end, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
+                   "The entry in row %" PetscInt_FMT ", column %" PetscInt_FMT
+                   " is outside of the problems, which are the blocks of MatSetVariableBlockSizes()",
+                   rs + r, rs + j[k]);
+        *same = (PetscBool)(*same && j[k] - first == j[k - i[first]]);
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The diagonal block on this process. Entries outside of it belong to no problem */
+static PetscErrorCode MatBatchGetBlock(Mat A, Mat *D)
+{
+  Mat       B;
+  SpMVCSR   csr;
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  *D = A;
+  PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+             "%" PetscInt_FMT " local rows and %" PetscInt_FMT " local columns: the problems of a batch are square",
+             A->rmap->n, A->cmap->n);
+  if (!mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, D, &B, NULL));
+  PetscCall(MatSpMVGetPattern_Seq(B, &csr));
+  for (PetscInt r = 0; r < csr.m; r++)
+    PetscCheck(csr.i[r] == csr.i[r + 1], PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
+               "Row %" PetscInt_FMT
+               " has columns that another process owns: each process must own whole diagonal blocks, see MatSetSizes()",
+               A->rmap->rstart + r);
+  PetscCall(MatSpMVRestorePattern_Seq(B, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The pattern is new: finds the problems if they were not given, and checks them */
+static PetscErrorCode MatBatchUpdate(Mat A, Mat D, MatBatch **b)
+{
+  SpMVCSR        csr;
+  PetscBool      same;
+  MatBatch      *found = NULL;
+  PetscErrorCode ierr  = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
+  if (!*b || (*b)->found) {
+    SpMVCall(MatBatchFindProblems(A, &csr, &found));
+    SpMVCall(MatBatchSet(A, found)); /* frees the old ones */
+    *b    = found;
+    found = NULL;
+  }
+  SpMVCall(MatBatchCheckBlocks(A, &csr, *b, &same));
+  if ((*b)->detect) {
+    same          = (PetscBool)(same && (*b)->problems > 1 && csr.i[csr.m]);
+    (*b)->sharing = same ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_NONE;
+  } else if (!same)
+    (*b)->sharing = MATBATCH_SHARE_NONE;
+  (*b)->block        = ((PetscObject)D)->id;
+  (*b)->nonzerostate = D->nonzerostate;
+  PetscCall(PetscFree((*b)->columns));
+done:
+  PetscCall(MatBatchFree(&found));
+  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Operations of AIJ may have changed the values of some of the problems that shared them */
+static PetscErrorCode MatBatchCheckShared(Mat D, MatBatch *b)
+{
+  const PetscScalar *a;
+  PetscInt           entries;
+  SpMVCSR            csr;
+  PetscBool          same = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  if (b->sharing != MATBATCH_SHARE_VALUES || b->state == ((PetscObject)D)->state) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
+  entries = csr.i[b->first[1]];
+  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
+  PetscCall(MatSeqAIJGetArrayRead(D, &a));
+  for (PetscInt p = 1; p < b->problems && same; p++) PetscCall(PetscArraycmp(a, a + p * entries, entries, &same));
+  PetscCall(MatSeqAIJRestoreArrayRead(D, &a));
+  if (!same) b->sharing = MATBATCH_SHARE_PATTERN;
+  b->state = ((PetscObject)D)->state;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether problems that were found are still the blocks of MatSetVariableBlockSizes() */
+static PetscBool MatBatchHasBlocks(Mat A, const MatBatch *b)
+{
+  if (!b->found || A->nblocks <= 0) return PETSC_TRUE;
+  if (b->problems != A->nblocks) return PETSC_FALSE;
+  for (PetscInt p = 0; p < b->problems; p++) {
+    if (b->first[p + 1] - b->first[p] != A->bsizes[p]) return PETSC_FALSE;
+  }
+  return PETSC_TRUE;
+}
+
+/* The problems of A, an error if it has another type, and the diagonal block with their entries */
+static PetscErrorCode MatBatchGet(Mat A, MatBatch **b, Mat *D)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCheck(spmv && spmv->format == &SpMVFormatBATCH, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG,
+             "Matrix of type %s, not " MATBATCH,
+             ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(not set)");
+  PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
+             "The matrix is not assembled: it has no problems yet");
+  PetscCall(MatBatchQuery(A, b));
+  PetscCall(MatBatchGetBlock(A, D));
+  if (!*b || (*b)->block != ((PetscObject)*D)->id || (*b)->nonzerostate != (*D)->nonzerostate ||
+      !MatBatchHasBlocks(A, *b))
+    PetscCall(MatBatchUpdate(A, *D, b));
+  PetscCall(MatBatchCheckShared(*D, *b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gets a problem: its first entry, and the number of its entries */
+static PetscErrorCode MatBatchGetEntries(Mat D, const MatBatch *b, PetscInt problem, PetscInt *first, PetscInt *entries)
+{
+  SpMVCSR csr;
+
+  PetscFunctionBegin;
+  PetscCheck(problem >= 0 && problem < b->problems, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "Problem %" PetscInt_FMT ": this process has %" PetscInt_FMT " problems, numbered from 0", problem,
-             b->p.problems);
+             b->problems);
+  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
+  *first   = csr.i[b->first[problem]];
+  *entries = csr.i[b->first[problem + 1]] - *first;
+  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- values */
+
+/* Sets the values from entry `first` on */
+static PetscErrorCode MatBatchWrite(Mat D, PetscInt first, PetscInt entries, const PetscScalar values[])
+{
+  PetscBool    done = PETSC_FALSE;
+  PetscScalar *a;
+  Mat_SpMV    *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(D, &spmv));
+  if (spmv && spmv->backend && !SpMVBoundToCPU(D))
+    PetscCall(spmv->backend->writevalues(D, first, entries, values, &done));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetArray(D, &a));
+  PetscCall(PetscArraymove(a + first, values, entries));
+  PetscCall(MatSeqAIJRestoreArray(D, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After new values of the diagonal block. `alone`: other processes do not know. A product must then not ask them whether
+   they have brought their copies up to date */
+static PetscErrorCode MatBatchChanged(Mat A, Mat D, PetscBool alone)
+{
+  SpMVAgreed *agreed;
+  Mat_SpMV   *spmv;
+  PetscBool   current[4];
+
+  PetscFunctionBegin;
+  if (A == D) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVGet(A, &spmv));
+  for (int k = 0; k < 4; k++) {
+    agreed     = &spmv->parallel.agreed[k / 2][k % 2];
+    current[k] = (PetscBool)(alone && SpMVKeyIsCurrent(&agreed->key, A));
+  }
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  for (int k = 0; k < 4; k++) {
+    agreed = &spmv->parallel.agreed[k / 2][k % 2];
+    if (current[k]) SpMVKeySet(&agreed->key, A);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -24,16 +332,17 @@ static PetscErrorCode MatBatchCheckProblem(const Mat_Batch *b, PetscInt problem)
 
    Level: beginner
 
-   Notes: No new set-up is needed: the next product updates its layout with the new values. If problems were changed one
-   by one, it updates only those. If the values are shared, setting the values of one problem ends the sharing.
+   Notes: No new set-up is needed: the next product copies the new values to its layout. On a GPU that has multiplied,
+   only the values of the problem are copied to the GPU. If the values are shared, setting the values of one problem
+   ends the sharing.
 
    Preconditioners are set up again after values have changed. If only some processes change problems one by one and the
    set-up of the preconditioner is collective (for example `PCASM`), all processes must call `MatAssemblyBegin()` and
    `MatAssemblyEnd()` afterwards, so that all of them set it up again.
 
    Errors:
-+  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`
-.  PETSC_ERR_ARG_WRONGSTATE - it has no problems yet
++  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`, or has entries outside of the problems
+.  PETSC_ERR_ARG_WRONGSTATE - it is not assembled
 .  PETSC_ERR_ARG_OUTOFRANGE - this process has no problem with that number
 -  PETSC_ERR_ARG_NULL       - the problem has entries, but `values` is `NULL`
 
@@ -41,33 +350,38 @@ static PetscErrorCode MatBatchCheckProblem(const Mat_Batch *b, PetscInt problem)
 @*/
 PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar values[])
 {
-  Mat_Batch *b = NULL;
+  PetscInt  first = 0, entries = 0;
+  MatBatch *b;
+  Mat       D;
 
   PetscFunctionBegin;
-  PetscCall(MatBatchGet(A, &b));
-  if (problem == MATBATCH_ALL) {
-    PetscCheck(values || !BatchValues(&b->p), PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
-               "The problems have entries, but the array of values is NULL");
-    if (BatchValues(&b->p)) PetscCall(PetscArraymove(b->a, values, (size_t)BatchValues(&b->p)));
-    PetscCall(MatBatchChanged(A, 0, b->p.problems));
-  } else {
-    PetscScalar *old = NULL;
-    PetscInt     n, entries;
-
-    PetscCall(MatBatchCheckProblem(b, problem));
-    n       = b->first[problem + 1] - b->first[problem];
-    entries = BatchOffsets(&b->p, problem)[n] - BatchOffsets(&b->p, problem)[0];
+  PetscCall(MatBatchGet(A, &b, &D));
+  if (problem != MATBATCH_ALL) {
+    PetscCall(MatBatchGetEntries(D, b, problem, &first, &entries));
     PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
                "Problem %" PetscInt_FMT " has entries, but the array of values is NULL", problem);
-    PetscCall(MatBatchUnshare(A, &old)); /* frees nothing yet: `values` may point into the old array */
-    if (entries)
-      PetscCall(PetscArraymove(b->a + BatchValueShift(&b->p, problem) + BatchOffsets(&b->p, problem)[0], values,
-                               (size_t)entries));
-    PetscCall(PetscFree(old));
-    PetscCall(MatBatchChanged(A, problem, problem + 1));
+    PetscCall(MatBatchWrite(D, first, entries, values));
+    if (b->sharing == MATBATCH_SHARE_VALUES) b->sharing = MATBATCH_SHARE_PATTERN;
+  } else {
+    const PetscInt copies = b->sharing == MATBATCH_SHARE_VALUES ? b->problems : 1;
+    PetscScalar   *a;
+    SpMVCSR        csr;
+
+    PetscCall(MatSpMVGetPattern_Seq(D, &csr));
+    entries = csr.i[copies > 1 ? b->first[1] : csr.m];
+    PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
+    PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
+               "The problems have entries, but the array of values is NULL");
+    PetscCall(MatSeqAIJGetArrayWrite(D, &a));
+    for (PetscInt p = 0; p < copies && entries; p++) PetscCall(PetscArraymove(a + p * entries, values, entries));
+    PetscCall(MatSeqAIJRestoreArrayWrite(D, &a));
+    PetscCall(PetscObjectStateGet((PetscObject)D, &b->state));
   }
+  PetscCall(MatBatchChanged(A, D, (PetscBool)(problem != MATBATCH_ALL)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* ---------------------------------------------------------------- queries */
 
 /*@C
    MatBatchGetProblem - Gets the pattern and the values of one problem of a `MATBATCH` matrix
@@ -90,8 +404,8 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
    The arrays belong to the matrix: do not write to them or free them. Any of the output arguments may be `NULL`.
 
    Errors:
-+  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`
-.  PETSC_ERR_ARG_WRONGSTATE - it has no problems yet
++  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`, or has entries outside of the problems
+.  PETSC_ERR_ARG_WRONGSTATE - it is not assembled
 -  PETSC_ERR_ARG_OUTOFRANGE - this process has no problem with that number
 
 .seealso: `MATBATCH`, `MatBatchSetValues()`, `MatBatchGetInfo()`
@@ -99,487 +413,82 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
 PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const PetscInt *rowoffsets[],
                                   const PetscInt *columns[], const PetscScalar *values[])
 {
-  Mat_Batch *b = NULL;
+  PetscInt  first, entries;
+  MatBatch *b;
+  SpMVCSR   csr;
+  Mat       D;
 
   PetscFunctionBegin;
-  PetscCall(MatBatchGet(A, &b));
-  PetscCall(MatBatchCheckProblem(b, problem));
+  PetscCall(MatBatchGet(A, &b, &D));
+  PetscCall(MatBatchGetEntries(D, b, problem, &first, &entries));
+  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
+  if (columns && !b->columns) {
+    PetscCall(PetscMalloc1((size_t)PetscMax(1, csr.i[csr.m]), &b->columns));
+    for (PetscInt p = 0; p < b->problems; p++) {
+      for (PetscInt k = csr.i[b->first[p]]; k < csr.i[b->first[p + 1]]; k++) b->columns[k] = csr.j[k] - b->first[p];
+    }
+  }
   if (n) *n = b->first[problem + 1] - b->first[problem];
-  if (rowoffsets) *rowoffsets = BatchOffsets(&b->p, problem);
-  if (columns) *columns = b->j;
-  if (values) *values = b->a + BatchValueShift(&b->p, problem);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- access by row */
-
-/* The problem of a local row */
-static PetscInt BatchProblemOf(const Mat_Batch *b, PetscInt row)
-{
-  PetscInt lo = 0, hi = b->p.problems;
-
-  while (hi - lo > 1) {
-    const PetscInt mid = lo + (hi - lo) / 2;
-
-    if (b->first[mid] <= row)
-      lo = mid;
-    else
-      hi = mid;
-  }
-  return lo;
-}
-
-static PetscErrorCode MatGetRow_Batch(Mat A, PetscInt row, PetscInt *n, PetscInt *cols[], PetscScalar *vals[])
-{
-  Mat_Batch      *b = (Mat_Batch *)A->data;
-  PetscInt        r = row - A->rmap->rstart, p, q, len;
-  const PetscInt *i;
-
-  PetscFunctionBegin;
-  PetscCheck(r >= 0 && r < A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "Row %" PetscInt_FMT " is not local: [%" PetscInt_FMT ", %" PetscInt_FMT ")", row, A->rmap->rstart,
-             A->rmap->rend);
-  p   = BatchProblemOf(b, r);
-  i   = BatchOffsets(&b->p, p);
-  q   = r - b->first[p];
-  len = i[q + 1] - i[q];
-  if (n) *n = len;
-  if (vals) *vals = b->a + BatchValueShift(&b->p, p) + i[q];
-  if (cols) {
-    if (!b->columns) {
-      PetscInt longest = 0;
-
-      for (PetscInt s = 0; s < BatchPatternRows(&b->p); s++) longest = PetscMax(longest, b->i[s + 1] - b->i[s]);
-      PetscCall(PetscMalloc1(longest, &b->columns));
-    }
-    for (PetscInt k = 0; k < len; k++) b->columns[k] = A->cmap->rstart + b->first[p] + b->j[i[q] + k];
-    *cols = b->columns;
+  if (rowoffsets) *rowoffsets = csr.i + b->first[problem];
+  if (columns) *columns = b->columns;
+  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
+  if (values) {
+    PetscCall(MatSeqAIJGetArrayRead(D, &csr.a));
+    *values = csr.a;
+    PetscCall(MatSeqAIJRestoreArrayRead(D, &csr.a));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatRestoreRow_Batch(Mat A, PetscInt row, PetscInt *n, PetscInt *cols[], PetscScalar *vals[])
+/*@
+   MatBatchGetInfo - Gets information about the calling process's part of a `MATBATCH` matrix as it is stored
+
+   Not Collective
+
+   Input Parameter:
+.  A - the matrix, of type `MATBATCH`
+
+   Output Parameter:
+.  info - sizes, padding and the kernel chosen, see `MatBatchInfo`
+
+   Level: intermediate
+
+   Note:
+   Sets up the format if no product has done so yet, like `PetscSpMVGetInfo()`.
+
+   Errors:
++  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`, or has entries outside of the problems
+-  PETSC_ERR_ARG_WRONGSTATE - the matrix is not assembled
+
+.seealso: `MATBATCH`, `MatBatchInfo`, `MatBatchGetProblem()`, `PetscSpMVGetInfo()`
+@*/
+PetscErrorCode MatBatchGetInfo(Mat A, MatBatchInfo *info)
 {
+  PetscSpMVInfo stored;
+  MatBatch     *b;
+  Mat           D;
+
   PetscFunctionBegin;
-  if (cols) *cols = NULL;
-  if (vals) *vals = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  PetscAssertPointer(info, 2);
+  PetscCall(MatBatchGet(A, &b, &D));
+  PetscCall(PetscSpMVGetInfo(A, &stored));
+  PetscCall(PetscMemzero(info, sizeof(*info)));
+  info->problems = b->problems;
+  for (PetscInt p = 0; p < b->problems; p++) {
+    const PetscInt n = b->first[p + 1] - b->first[p];
 
-/* The value at a row and column of a problem, or NULL if there is no entry */
-static PetscScalar *BatchEntry(Mat_Batch *b, PetscInt p, PetscInt row, PetscInt col)
-{
-  const PetscInt *i  = BatchOffsets(&b->p, p);
-  PetscInt        lo = i[row], hi = i[row + 1];
-
-  while (lo < hi) {
-    const PetscInt mid = lo + (hi - lo) / 2;
-
-    if (b->j[mid] < col)
-      lo = mid + 1;
-    else
-      hi = mid;
+    info->smallest = p ? PetscMin(info->smallest, n) : n;
+    info->largest  = PetscMax(info->largest, n);
   }
-  return lo < i[row + 1] && b->j[lo] == col ? b->a + BatchValueShift(&b->p, p) + lo : NULL;
-}
-
-static PetscErrorCode MatGetValues_Batch(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt cols[],
-                                         PetscScalar v[])
-{
-  Mat_Batch *b = (Mat_Batch *)A->data;
-
-  PetscFunctionBegin;
-  for (PetscInt r = 0; r < m; r++) {
-    PetscInt p;
-
-    if (rows[r] < 0) continue;
-    PetscCheck(rows[r] >= A->rmap->rstart && rows[r] < A->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_SUP,
-               "Only local values currently supported, not row %" PetscInt_FMT, rows[r]);
-    p = BatchProblemOf(b, rows[r] - A->rmap->rstart);
-    for (PetscInt c = 0; c < n; c++) {
-      const PetscScalar *entry;
-
-      if (cols[c] < 0) continue;
-      PetscCheck(cols[c] < A->cmap->N, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-                 "Column %" PetscInt_FMT " of %" PetscInt_FMT, cols[c], A->cmap->N);
-      entry        = BatchEntry(b, p, rows[r] - A->rmap->rstart - b->first[p], cols[c] - A->cmap->rstart - b->first[p]);
-      v[r * n + c] = entry ? *entry : 0.0;
-    }
+  info->nonzeros = stored.nonzeros;
+  info->sharing  = b->sharing;
+  info->stored   = stored.stored;
+  info->bytes    = stored.bytes;
+  info->kernel   = stored.kernel;
+  if (!stored.stored) { /* AIJ multiplies */
+    info->stored = stored.nonzeros;
+    info->bytes  = stored.nonzeros * (PetscInt64)(sizeof(PetscScalar) + sizeof(PetscInt)) +
+                  (A->rmap->n + 1) * (PetscInt64)sizeof(PetscInt);
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc marks the matrix as unassembled before it calls these operations: mark it as assembled again */
-static PetscErrorCode MatBatchRefuseValues(Mat A)
-{
-  Mat_Batch *b = NULL;
-
-  PetscFunctionBegin;
-  A->insertmode = NOT_SET_VALUES;
-  PetscCall(MatBatchGet(A, &b));
-  A->assembled = PETSC_TRUE;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP,
-          "Entries of a " MATBATCH
-          " matrix cannot be set one by one: use MatBatchSetValues(), or convert the matrix to aij");
-}
-
-static PetscErrorCode MatSetValues_Batch(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt cols[],
-                                         const PetscScalar v[], InsertMode mode)
-{
-  return MatBatchRefuseValues(A);
-}
-
-static PetscErrorCode MatSetValuesRow_Batch(Mat A, PetscInt row, const PetscScalar v[])
-{
-  return MatBatchRefuseValues(A);
-}
-
-/* ---------------------------------------------------------------- operations on one matrix */
-
-/* Executes `body` for each entry, with its local row and column and a pointer to its value. For a shared value `body`
-   is executed once for each problem */
-#define BatchForEntries(b, row, column, value, body)                                                        \
-  do {                                                                                                      \
-    for (PetscInt p_ = 0; p_ < (b)->p.problems; p_++) {                                                     \
-      const PetscInt    *i_ = BatchOffsets(&(b)->p, p_), f_ = (b)->first[p_], n_ = (b)->first[p_ + 1] - f_; \
-      PetscScalar *const a_ = (b)->a + BatchValueShift(&(b)->p, p_);                                        \
-      for (PetscInt r_ = 0; r_ < n_; r_++)                                                                  \
-        for (PetscInt k_ = i_[r_]; k_ < i_[r_ + 1]; k_++) {                                                 \
-          const PetscInt     row = f_ + r_, column = f_ + (b)->j[k_];                                       \
-          PetscScalar *const value = a_ + k_;                                                               \
-          body                                                                                              \
-        }                                                                                                   \
-    }                                                                                                       \
-  } while (0)
-
-static PetscErrorCode MatGetDiagonal_Batch(Mat A, Vec v)
-{
-  Mat_Batch   *b = (Mat_Batch *)A->data;
-  PetscScalar *d;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchCheckVec(A, v));
-  PetscCall(VecGetArrayWrite(v, &d));
-  for (PetscInt p = 0; p < b->p.problems; p++) {
-    for (PetscInt r = b->first[p]; r < b->first[p + 1]; r++) {
-      const PetscScalar *entry = BatchEntry(b, p, r - b->first[p], r - b->first[p]);
-
-      d[r] = entry ? *entry : 0.0;
-    }
-  }
-  PetscCall(VecRestoreArrayWrite(v, &d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatScale_Batch(Mat A, PetscScalar alpha)
-{
-  Mat_Batch *b = (Mat_Batch *)A->data;
-
-  PetscFunctionBegin;
-  for (PetscInt64 k = 0; k < BatchValues(&b->p); k++) b->a[k] *= alpha;
-  PetscCall(MatBatchChanged(A, 0, b->p.problems));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatZeroEntries_Batch(Mat A)
-{
-  Mat_Batch *b = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchGet(A, &b)); /* an optimized build of PETSc does not check that the matrix has been set up */
-  PetscCall(PetscArrayzero(b->a, (size_t)BatchValues(&b->p)));
-  PetscCall(MatBatchChanged(A, 0, b->p.problems));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatConjugate_Batch(Mat A)
-{
-  Mat_Batch *b = (Mat_Batch *)A->data;
-
-  PetscFunctionBegin;
-  for (PetscInt64 k = 0; k < BatchValues(&b->p); k++) b->a[k] = PetscConj(b->a[k]);
-  PetscCall(MatBatchChanged(A, 0, b->p.problems));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatDiagonalScale_Batch(Mat A, Vec ll, Vec rr)
-{
-  Mat_Batch         *b = (Mat_Batch *)A->data;
-  const PetscScalar *l = NULL, *r = NULL;
-  PetscScalar       *old = NULL;
-
-  PetscFunctionBegin;
-  if (ll) PetscCall(MatBatchCheckVec(A, ll));
-  if (rr) PetscCall(MatBatchCheckVec(A, rr));
-  PetscCall(MatBatchUnshare(A, &old));
-  PetscCall(PetscFree(old));
-  if (ll) PetscCall(VecGetArrayRead(ll, &l));
-  if (rr) PetscCall(VecGetArrayRead(rr, &r));
-  BatchForEntries(b, row, column, value, {
-    if (l) *value *= l[row];
-    if (r) *value *= r[column];
-  });
-  if (ll) PetscCall(VecRestoreArrayRead(ll, &l));
-  if (rr) PetscCall(VecRestoreArrayRead(rr, &r));
-  PetscCall(MatBatchChanged(A, 0, b->p.problems));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The pattern does not change, so a diagonal can be set only if all its entries exist */
-static PetscErrorCode BatchCheckDiagonal(Mat_Batch *b)
-{
-  PetscFunctionBegin;
-  for (PetscInt p = 0; p < BatchPatterns(&b->p); p++) {
-    for (PetscInt r = 0; r < b->first[p + 1] - b->first[p]; r++)
-      PetscCheck(BatchEntry(b, p, r, r), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
-                 "Problem %" PetscInt_FMT " has no diagonal entry in row %" PetscInt_FMT
-                 ", and the pattern of a " MATBATCH " matrix does not change",
-                 p, r);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatBatchSetDiagonal(Mat A, const PetscScalar d[], PetscScalar alpha, InsertMode mode)
-{
-  Mat_Batch   *b   = (Mat_Batch *)A->data;
-  PetscScalar *old = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), BatchCheckDiagonal(b)));
-  if (d) PetscCall(MatBatchUnshare(A, &old));
-  PetscCall(PetscFree(old));
-  for (PetscInt p = 0; p < (b->p.sharing == BATCH_SHARE_VALUES ? PetscMin(1, b->p.problems) : b->p.problems); p++) {
-    for (PetscInt r = 0; r < b->first[p + 1] - b->first[p]; r++) {
-      PetscScalar *entry = BatchEntry(b, p, r, r);
-
-      *entry = (mode == ADD_VALUES ? *entry : 0.0) + (d ? d[b->first[p] + r] : alpha);
-    }
-  }
-  PetscCall(MatBatchChanged(A, 0, b->p.problems));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatShift_Batch(Mat A, PetscScalar alpha)
-{
-  return MatBatchSetDiagonal(A, NULL, alpha, ADD_VALUES);
-}
-
-static PetscErrorCode MatDiagonalSet_Batch(Mat A, Vec dd, InsertMode mode)
-{
-  const PetscScalar *d;
-  Mat_Batch         *b = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchGet(A, &b));
-  PetscCall(MatBatchCheckVec(A, dd));
-  PetscCall(VecGetArrayRead(dd, &d));
-  PetscCall(MatBatchSetDiagonal(A, d, 0.0, mode));
-  PetscCall(VecRestoreArrayRead(dd, &d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatNorm_Batch(Mat A, NormType type, PetscReal *norm)
-{
-  Mat_Batch     *b   = (Mat_Batch *)A->data;
-  PetscReal      sum = 0.0, *sums = NULL;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCheck(type == NORM_FROBENIUS || type == NORM_1 || type == NORM_INFINITY, PetscObjectComm((PetscObject)A),
-             PETSC_ERR_SUP, "No support for this norm");
-  ierr = PetscCalloc1(A->rmap->n, &sums);
-  ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
-  if (ierr) PetscCall(PetscFree(sums));
-  PetscCall(ierr);
-  BatchForEntries(b, row, column, value, {
-    if (type == NORM_FROBENIUS)
-      sum += PetscRealPart(PetscConj(*value) * *value);
-    else
-      sums[type == NORM_1 ? column : row] += PetscAbsScalar(*value);
-  });
-  for (PetscInt r = 0; r < A->rmap->n; r++) sum = PetscMax(sum, sums[r]);
-  PetscCallMPI(MPI_Allreduce(&sum, norm, 1, MPIU_REAL, type == NORM_FROBENIUS ? MPIU_SUM : MPIU_MAX,
-                             PetscObjectComm((PetscObject)A)));
-  if (type == NORM_FROBENIUS) *norm = PetscSqrtReal(*norm);
-  PetscCall(PetscFree(sums));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- operations on two matrices */
-
-/* Whether A and B have the same problems with the same patterns on this process. The patterns may be shared in one
-   matrix and not in the other */
-static PetscErrorCode MatBatchSamePattern(Mat A, Mat B, PetscBool *same)
-{
-  Mat_Batch *a = (Mat_Batch *)A->data, *b = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchGet(B, &b));
-  *same = (PetscBool)(a->p.problems == b->p.problems);
-  if (*same) PetscCall(PetscArraycmp(a->first, b->first, a->p.problems + 1, same));
-  for (PetscInt p = 0; p < PetscMax(BatchPatterns(&a->p), BatchPatterns(&b->p)) && *same; p++) {
-    const PetscInt *i = BatchOffsets(&a->p, p), *k = BatchOffsets(&b->p, p), n = a->first[p + 1] - a->first[p];
-
-    for (PetscInt r = 0; r < n && *same; r++) *same = (PetscBool)(i[r + 1] - i[r] == k[r + 1] - k[r]);
-    if (*same) PetscCall(PetscArraycmp(a->j + i[0], b->j + k[0], (size_t)(i[n] - i[0]), same));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatBatchCheckPattern(Mat A, Mat B)
-{
-  PetscBool same;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchSamePattern(A, B, &same));
-  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "The problems of the two matrices must have the same pattern");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Prepares B for values of A: checks that the patterns are the same, and makes B share its values only if A does.
-  *copies is the number of times that A's values must be repeated in B. Values that are not shared are stored in the
-  same order whether or not the pattern is shared.
-*/
-static PetscErrorCode MatBatchMatchSharing(Mat A, Mat B, PetscInt *copies)
-{
-  Mat_Batch   *a   = (Mat_Batch *)A->data, *b;
-  PetscScalar *old = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), MatBatchCheckPattern(A, B)));
-  if (a->p.sharing != BATCH_SHARE_VALUES) PetscCall(MatBatchUnshare(B, &old));
-  PetscCall(PetscFree(old));
-  b       = (Mat_Batch *)B->data;
-  *copies = a->p.sharing == BATCH_SHARE_VALUES && b->p.sharing != BATCH_SHARE_VALUES ? b->p.problems : 1;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatCopy_Batch(Mat A, Mat B, MatStructure str)
-{
-  Mat_Batch *a = (Mat_Batch *)A->data, *b;
-  PetscInt   copies;
-  PetscBool  is;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATBATCH, &is));
-  if (!is) {
-    Mat W;
-
-    PetscCall(MatBatchConvertToAIJ(A, &W));
-    PetscCall(MatCopy(W, B, str));
-    PetscCall(MatDestroy(&W));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatBatchMatchSharing(A, B, &copies));
-  b = (Mat_Batch *)B->data;
-  for (PetscInt p = 0; p < copies; p++)
-    PetscCall(PetscArraycpy(b->a + p * BatchValues(&a->p), a->a, (size_t)BatchValues(&a->p)));
-  PetscCall(MatBatchChanged(B, 0, b->p.problems));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatAXPY_Batch(Mat Y, PetscScalar alpha, Mat X, MatStructure str)
-{
-  Mat_Batch *x, *y = (Mat_Batch *)Y->data;
-  PetscInt   copies;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchMatchSharing(X, Y, &copies));
-  x = (Mat_Batch *)X->data;
-  for (PetscInt p = 0; p < copies; p++) {
-    for (PetscInt64 k = 0, values = BatchValues(&x->p); k < values; k++) y->a[p * values + k] += alpha * x->a[k];
-  }
-  PetscCall(MatBatchChanged(Y, 0, y->p.problems));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatDuplicate_Batch(Mat A, MatDuplicateOption op, Mat *B)
-{
-  Mat_Batch   *a    = (Mat_Batch *)A->data;
-  const size_t rows = (size_t)BatchPatternRows(&a->p), entries = (size_t)BatchPatternEntries(&a->p),
-               values = (size_t)BatchValues(&a->p);
-  PetscInt      *i = NULL, *j = NULL;
-  PetscScalar   *v    = NULL;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  SpMVCall(PetscMalloc1(rows + 1, &i));
-  SpMVCall(PetscMalloc1(entries, &j));
-  SpMVCall(PetscMalloc1(values, &v));
-  PetscCall(PetscArraycpy(i, a->i, rows + 1));
-  PetscCall(PetscArraycpy(j, a->j, entries));
-  if (op == MAT_COPY_VALUES)
-    PetscCall(PetscArraycpy(v, a->a, values));
-  else
-    PetscCall(PetscArrayzero(v, values));
-done:
-  PetscCall(MatBatchCreateLike(A, ierr, i, j, v, B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatTranspose_Batch(Mat A, MatReuse reuse, Mat *B)
-{
-  Mat_Batch     *a       = (Mat_Batch *)A->data;
-  const PetscInt entries = BatchPatternEntries(&a->p);
-  PetscInt      *i = NULL, *j = NULL, *value_index = NULL;
-  PetscScalar   *v = NULL;
-  Mat            C;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  SpMVCall(BatchTranspose(&a->p, &i, &j, &value_index));
-  SpMVCall(PetscMalloc1((size_t)BatchValues(&a->p), &v));
-  for (PetscInt p = 0; p < (a->p.sharing == BATCH_SHARE_PATTERN ? a->p.problems : 1); p++) {
-    for (PetscInt k = 0; k < entries; k++)
-      v[(PetscInt64)p * entries + k] = a->a[(PetscInt64)p * entries + value_index[k]];
-  }
-done:
-  PetscCall(PetscFree(value_index));
-  PetscCall(MatBatchCreateLike(A, ierr, i, j, v, &C));
-  PetscCall(MatBatchReturn(A, C, reuse, B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatEqual_Batch(Mat A, Mat B, PetscBool *equal)
-{
-  Mat_Batch *a = (Mat_Batch *)A->data, *b = (Mat_Batch *)B->data;
-  int        mine, all;
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchSamePattern(A, B, equal));
-  for (PetscInt p = 0; p < a->p.problems && *equal; p++) {
-    const PetscInt *i = BatchOffsets(&a->p, p), *k = BatchOffsets(&b->p, p), n = a->first[p + 1] - a->first[p];
-
-    PetscCall(PetscArraycmp(a->a + BatchValueShift(&a->p, p) + i[0], b->a + BatchValueShift(&b->p, p) + k[0],
-                            (size_t)(i[n] - i[0]), equal));
-  }
-  mine = *equal;
-  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
-  *equal = (PetscBool)all;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatBatchSetOps_Values(Mat A)
-{
-  PetscFunctionBegin;
-  A->ops->getrow        = MatGetRow_Batch;
-  A->ops->restorerow    = MatRestoreRow_Batch;
-  A->ops->getvalues     = MatGetValues_Batch;
-  A->ops->setvalues     = MatSetValues_Batch;
-  A->ops->setvaluesrow  = MatSetValuesRow_Batch;
-  A->ops->getdiagonal   = MatGetDiagonal_Batch;
-  A->ops->scale         = MatScale_Batch;
-  A->ops->diagonalscale = MatDiagonalScale_Batch;
-  A->ops->shift         = MatShift_Batch;
-  A->ops->diagonalset   = MatDiagonalSet_Batch;
-  A->ops->zeroentries   = MatZeroEntries_Batch;
-  A->ops->conjugate     = MatConjugate_Batch;
-  A->ops->norm          = MatNorm_Batch;
-  A->ops->copy          = MatCopy_Batch;
-  A->ops->axpy          = MatAXPY_Batch;
-  A->ops->duplicate     = MatDuplicate_Batch;
-  A->ops->transpose     = MatTranspose_Batch;
-  A->ops->equal         = MatEqual_Batch;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -129,6 +129,7 @@ static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDupl
   PetscFunctionBegin;
   *B   = NULL;
   ierr = (*spmv->parent.duplicate)(A, op, B);
+  if (!ierr) ierr = MatBatchKeep(A, *B);
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
   if (ierr) PetscCall(MatDestroy(B));
   PetscCall(ierr);

@@ -99,7 +99,8 @@ PETSC_INTERN const SpMVFormat *const SpMVFormats[];
 PETSC_INTERN PetscLogEvent MAT_SpMVSetUp, MAT_SpMVFill;
 
 PETSC_INTERN PetscErrorCode MatGetOrdering_EVCHYB(Mat, MatOrderingType, IS *, IS *);
-PETSC_INTERN PetscErrorCode MatBatchRegister(void);
+/* gives a matrix that was created from A the problems of A */
+PETSC_INTERN PetscErrorCode MatBatchKeep(Mat A, Mat B);
 
 PETSC_INTERN PetscErrorCode MatCreate_SeqSpMV(Mat, const SpMVFormat *);
 PETSC_INTERN PetscErrorCode MatCreate_MPISpMV(Mat, const SpMVFormat *);
@@ -427,6 +428,9 @@ typedef struct _SpMVBackend {
   PetscErrorCode (*applympi)(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec, PetscBool *done);
   PetscErrorCode (*getready)(Mat, PetscBool transpose, Mat_SpMV **);
   PetscErrorCode (*getstats)(Mat, Mat_SpMV *, SpMVStats *);
+  /* sets `entries` values from `first` on, in both arrays if the host's has the newest; not done if the device has not
+     multiplied */
+  PetscErrorCode (*writevalues)(Mat, PetscInt first, PetscInt entries, const PetscScalar[], PetscBool *done);
 } SpMVBackend;
 
 PETSC_INTERN const SpMVBackend SpMVCUDA;

@@ -104,7 +104,7 @@ void MatSpMVSetOps_View(Mat A)
 .  A - the matrix, of any type
 
    Output Parameter:
-.  format - `MATSELLP`, `MATEVCHYB`, or `NULL` if the matrix has another type; do not free it
+.  format - `MATSELLP`, `MATEVCHYB`, `MATBATCH`, or `NULL` if the matrix has another type; do not free it
 
    Level: intermediate
 
@@ -132,7 +132,7 @@ PetscErrorCode PetscSpMVGetFormat(Mat A, const char *format[])
    Not Collective
 
    Input Parameter:
-.  A - the assembled matrix, of type `MATSELLP` or `MATEVCHYB`
+.  A - the assembled matrix, of type `MATSELLP`, `MATEVCHYB` or `MATBATCH`
 
    Output Parameter:
 .  info - sizes, padding and the kernel chosen, see `PetscSpMVInfo`

@@ -152,4 +152,5 @@ const SpMVBackend SpMVCUDA = {
     .applympi    = MatSpMVApply_MPICUDA,
     .getready    = MatSpMVGetReady_SeqCUDA,
     .getstats    = MatSpMVGetStats_SeqCUDA,
+    .writevalues = MatSpMVWriteValues_SeqCUDA,
 };

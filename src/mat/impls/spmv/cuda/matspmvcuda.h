@@ -183,6 +183,9 @@ typedef struct {
 PETSC_INTERN PetscErrorCode MatSpMVOnDevice_Seq(Mat, PetscBool *device);
 PETSC_INTERN PetscErrorCode SpMVValuesGet(Mat, PetscBool write, SpMVValues *);
 PETSC_INTERN PetscErrorCode SpMVValuesRestore(Mat, SpMVValues *);
+/* as SpMVBackend::writevalues */
+PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, PetscInt entries, const PetscScalar[],
+                                                       PetscBool *done);
 PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
 PETSC_INTERN PetscErrorCode MatSpMVMayCompress_Seq(Mat, PetscBool *compressed);
 PETSC_INTERN void           MatSpMVZeroed_CUDA(Mat, Mat_SpMV *);

@@ -69,6 +69,37 @@ PetscErrorCode SpMVValuesTried(cudaError_t error, PetscBool *done)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat A, PetscInt first, PetscInt entries, const PetscScalar values[],
+                                          PetscBool *done)
+{
+  const PetscOffloadMask before = A->offloadmask; /* GPU: the values on the host are old and stay so */
+  const size_t           bytes  = (size_t)entries * sizeof(*values);
+  const void            *from   = values;
+  Mat_SpMV              *spmv;
+  PetscScalar           *device, *host;
+  void                  *to;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  *done = (PetscBool)(spmv && spmv->backend && !A->boundtocpu && spmv->cuda->copy[0].store);
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  if (before != PETSC_OFFLOAD_GPU) {
+    PetscCall(MatSeqAIJGetArrayRead(A, (const PetscScalar **)&host));
+    PetscCall(PetscArraymove(host + first, values, entries));
+    from = host + first; /* `values` may have been in this array */
+    PetscCall(MatSeqAIJRestoreArrayRead(A, (const PetscScalar **)&host));
+  }
+  PetscCall(MatSeqAIJCUSPARSEGetArray(A, &device)); /* copies all values if the device does not have the newest */
+  to = device + first;
+  PetscCallCUDA(cudaDeviceSynchronize()); /* work in any stream that reads the values */
+  if (bytes) PetscCallCUDA(SpMVCudaUpload(1, &to, &from, &bytes));
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
+  PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &device));
+  if (before != PETSC_OFFLOAD_GPU) A->offloadmask = PETSC_OFFLOAD_BOTH;
+  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Whether AIJCUSPARSE may have compressed A. It compresses a matrix if six tenths of the rows are empty: it stores the
   row offsets of the nonempty rows only, and some of its functions do not handle that

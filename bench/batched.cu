@@ -1,19 +1,18 @@
 /*
-  The paper's kernels on the device.
-
-  A thread block multiplies one problem, with x (and y, if the kernel divides rows among warps) in shared memory.
-  Problems that do not fit in shared memory use the same kernel on x and y in global memory. There is one change: the
-  paper's kernels add with atomics, in any order. Here each warp stores the sums of its first and its last row, the only
-  rows that other warps may contribute to, and one thread adds these sums in the order of the warps. coo-atomic is the
-  paper's COO without this change.
+  The paper's kernels. A thread block multiplies one problem, with x (and y, if the kernel divides rows among warps) in
+  shared memory. Problems that do not fit in shared memory use the same kernel on x and y in global memory. There is one
+  change: the paper's kernels add with atomics, in any order. Here each warp stores the sums of its first and its last
+  row, the only rows that other warps may contribute to, and one thread adds these sums in the order of the warps.
+  coo-atomic is the paper's COO without this change.
 */
-#include "kernels.cuh"
+#include "batched.h"
+#include "core/cuda/device.cuh"
 
-using namespace batch;
+using namespace spmv;
 
 namespace {
 
-struct PaperArgs {
+struct Args {
   const int      *first;
   const PetscInt *i;
   const int      *j;     // ELL: column-major, -1 for padding
@@ -21,27 +20,24 @@ struct PaperArgs {
   const int      *width; // ELL: width of each problem
   const int64_t  *start; // ELL: first entry of each problem
   const Scalar   *a;
-  int64_t         values; // number of values of a problem if the pattern is shared
-  int             sharing;
   int             capacity; // rows of the largest problem that fits in shared memory
 };
 
 struct Problem {
-  int             first, n, pattern;
+  int             first, n;
   const PetscInt *i;
   const Scalar   *a;
   bool            staged;
 };
 
-__device__ __forceinline__ Problem ProblemOfBlock(const PaperArgs &args)
+__device__ __forceinline__ Problem ProblemOfBlock(const Args &args)
 {
   Problem   p;
   const int b = (int)blockIdx.x;
   p.first     = args.first[b];
   p.n         = args.first[b + 1] - p.first;
-  p.pattern   = args.sharing ? 0 : b;
-  p.i         = args.i + (args.sharing ? 0 : p.first);
-  p.a         = args.a + (args.sharing == BATCH_SHARE_PATTERN ? b * args.values : 0);
+  p.i         = args.i + p.first;
+  p.a         = args.a;
   p.staged    = p.n <= args.capacity;
   return p;
 }
@@ -56,7 +52,7 @@ __device__ __forceinline__ const Scalar *StageX(const Problem &p, const Scalar *
 
 // V lanes per row: 1 for CSR-scalar, 32 for CSR-vector. V = 0 for CSR-smart, where the number of lanes is the problem's
 // mean row length, rounded up to a power of two
-template <int V> __global__ void csr(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+template <int V> __global__ void csr(Args args, const Scalar *x, Scalar *y)
 {
   const Problem p  = ProblemOfBlock(args);
   const Scalar *xs = StageX(p, x, (Scalar *)spmv_shared);
@@ -72,11 +68,11 @@ template <int V> __global__ void csr(PaperArgs args, bool conjugate, const Scala
     if (r < p.n) {
       for (PetscInt k = p.i[r] + lane % v; k < p.i[r + 1]; k += v) {
         const Scalar a = p.a[k];
-        sum            = Num::fma(conjugate ? Num::conj(a) : a, xs[args.j[k]], sum);
+        sum            = Num::fma(a, xs[args.j[k]], sum);
       }
     }
     for (int by = v / 2; by; by /= 2) sum = Num::add(sum, Num::down(sum, by));
-    if (r < p.n && lane % v == 0) Store(z, y, (int64_t)p.first + r, sum);
+    if (r < p.n && lane % v == 0) y[p.first + r] = sum;
   }
 }
 
@@ -117,15 +113,14 @@ __device__ __forceinline__ void FlushAtomic(int row, Scalar sum, Scalar *y)
 }
 
 // The paper's COO: x is in shared memory, sums are added to y in global memory
-__global__ void __launch_bounds__(1024)
-    coo_atomic(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(1024) coo_atomic(Args args, const Scalar *x, Scalar *y)
 {
   const Problem  p    = ProblemOfBlock(args);
   const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
   const PetscInt base = p.i[0], total = p.i[p.n] - base, share = ((total + warps - 1) / warps + WARP - 1) / WARP * WARP;
   const PetscInt begin = base + min(total, warp * share), end = base + min(total, (warp + 1) * share);
   Scalar        *ys = y + p.first;
-  for (int r = threadIdx.x; r < p.n; r += blockDim.x) ys[r] = z ? z[p.first + r] : Num::zero();
+  for (int r = threadIdx.x; r < p.n; r += blockDim.x) ys[r] = Num::zero();
   const Scalar *xs = StageX(p, x, (Scalar *)spmv_shared);
   __syncthreads();
   int    row = -1;
@@ -140,7 +135,7 @@ __global__ void __launch_bounds__(1024)
     }
     if (k < end) {
       const Scalar a = p.a[k];
-      sum            = Num::fma(conjugate ? Num::conj(a) : a, xs[args.j[k]], sum);
+      sum            = Num::fma(a, xs[args.j[k]], sum);
     }
   }
   FlushAtomic(row, sum, ys);
@@ -148,9 +143,7 @@ __global__ void __launch_bounds__(1024)
 
 // Each warp processes the same number of nonzeros. COO (LISTED) reads the row of each entry; CSR-I searches for it,
 // starting at the first row of the warp
-template <bool LISTED>
-__device__ __forceinline__ void nonzeros(const PaperArgs &args, bool conjugate, const Scalar *x, const Scalar *z,
-                                         Scalar *y)
+template <bool LISTED> __device__ __forceinline__ void nonzeros(const Args &args, const Scalar *x, Scalar *y)
 {
   const Problem  p    = ProblemOfBlock(args);
   const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
@@ -159,11 +152,11 @@ __device__ __forceinline__ void nonzeros(const PaperArgs &args, bool conjugate, 
   const PetscInt base = p.i[0], total = p.i[p.n] - base, share = ((total + warps - 1) / warps + WARP - 1) / WARP * WARP;
   const PetscInt begin = base + min(total, warp * share), end = base + min(total, (warp + 1) * share);
   int           *mark = (int *)(shared + 2 * (size_t)args.capacity); // first and last row of each warp
-  for (int r = threadIdx.x; r < p.n; r += blockDim.x) ys[r] = p.staged || !z ? Num::zero() : z[p.first + r];
+  for (int r = threadIdx.x; r < p.n; r += blockDim.x) ys[r] = Num::zero();
   if (lane < 2) carry[2 * warp + lane] = Num::zero();
   const Scalar *xs = StageX(p, x, shared);
   __syncthreads();
-  int next = LISTED ? 0 : args.row[(int64_t)p.pattern * warps + warp], first_row = -1, last_row = -1;
+  int next = LISTED ? 0 : args.row[(int64_t)blockIdx.x * warps + warp], first_row = -1, last_row = -1;
   if (begin < end) {
     if (LISTED) {
       first_row = args.row[begin];
@@ -193,7 +186,7 @@ __device__ __forceinline__ void nonzeros(const PaperArgs &args, bool conjugate, 
     }
     if (k < end) {
       const Scalar a = p.a[k];
-      sum            = Num::fma(conjugate ? Num::conj(a) : a, xs[args.j[k]], sum);
+      sum            = Num::fma(a, xs[args.j[k]], sum);
     }
   }
   Flush(row, sum, first_row, last_row, carry + 2 * warp, ys);
@@ -209,127 +202,108 @@ __device__ __forceinline__ void nonzeros(const PaperArgs &args, bool conjugate, 
   }
   if (!p.staged) return;
   __syncthreads();
-  for (int r = threadIdx.x; r < p.n; r += blockDim.x) Store(z, y, (int64_t)p.first + r, ys[r]);
+  for (int r = threadIdx.x; r < p.n; r += blockDim.x) y[p.first + r] = ys[r];
 }
 
 // The bound makes the compiler use 27 registers instead of 40, so that more thread blocks are resident: up to 1.5 times
 // as fast on batches of equal problems
-__global__ void __launch_bounds__(1024) coo(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(1024) coo(Args args, const Scalar *x, Scalar *y)
 {
-  nonzeros<true>(args, conjugate, x, z, y);
+  nonzeros<true>(args, x, y);
 }
 
 // Without a bound the compiler uses 31 registers. With the bound it uses 27, and the kernel is 6 to 8 % slower
-__global__ void csr_i(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+__global__ void csr_i(Args args, const Scalar *x, Scalar *y)
 {
-  nonzeros<false>(args, conjugate, x, z, y);
+  nonzeros<false>(args, x, y);
 }
 
-__global__ void __launch_bounds__(1024) ell(PaperArgs args, bool conjugate, const Scalar *x, const Scalar *z, Scalar *y)
+__global__ void __launch_bounds__(1024) ell(Args args, const Scalar *x, Scalar *y)
 {
   const Problem p     = ProblemOfBlock(args);
   const Scalar *xs    = StageX(p, x, (Scalar *)spmv_shared);
-  const int     width = args.width[p.pattern];
-  const int    *j     = args.j + args.start[p.pattern];
-  const Scalar *a     = p.a + args.start[p.pattern];
+  const int     width = args.width[blockIdx.x];
+  const int    *j     = args.j + args.start[blockIdx.x];
+  const Scalar *a     = p.a + args.start[blockIdx.x];
   for (int r = threadIdx.x; r < p.n; r += blockDim.x) {
     Scalar sum = Num::zero();
     for (int k = 0; k < width; k++) {
       const int64_t at  = (int64_t)k * p.n + r;
       const int     col = j[at];
       if (col < 0) continue; // padding must not read x: 0 times Inf is NaN
-      sum = Num::fma(conjugate ? Num::conj(a[at]) : a[at], xs[col], sum);
+      sum = Num::fma(a[at], xs[col], sum);
     }
-    Store(z, y, (int64_t)p.first + r, sum);
+    y[p.first + r] = sum;
   }
 }
 
-__global__ void permute(int64_t count, int64_t entries, const int *value_index, const Scalar *a, Scalar *value)
+template <class T> cudaError_t Upload(Array<T> &to, const T *from, size_t count)
 {
-  const int64_t k = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
-  if (k < count) value[k] = a[ValueOf(k, entries, value_index)];
+  SPMV_TRY(to.Alloc(count));
+  return cudaMemcpy((T *)to, from, count * sizeof(T), cudaMemcpyHostToDevice);
 }
 
-// position[k]: the position in ELL of entry k of the pattern
-__global__ void fill_ell(int64_t count, int64_t entries, int64_t stored, const int64_t *position,
-                         const int *value_index, const Scalar *a, Scalar *value)
-{
-  const int64_t k = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
-  if (k < count) value[k / entries * stored + position[k % entries]] = a[ValueOf(k, entries, value_index)];
-}
+enum Kind { COO, CSR_SCALAR, CSR_VECTOR, CSR_SMART, CSR_I, ELL, COO_ATOMIC };
 
-struct Paper : _n_BatchCuda {
-  BatchKernel     kind     = BATCH_COO;
-  int             problems = 0, threads = 0, copies = 1;
+} // namespace
+
+struct _n_Batched {
+  Kind            kind     = COO;
+  int             problems = 0, threads = 0;
   size_t          memory = 0; // shared memory of a thread block
-  int64_t         stored = 0; // number of stored values of a copy of the pattern
-  PaperArgs       args   = {};
+  Args            args   = {};
   Array<int>      first, j, row, width;
   Array<PetscInt> i;
-  Array<int64_t>  start, position;
+  Array<int64_t>  start;
   Array<Scalar>   value;
-  void (*kernel)(PaperArgs, bool, const Scalar *, const Scalar *, Scalar *) = nullptr;
+  void (*kernel)(Args, const Scalar *, Scalar *) = nullptr;
 
-  cudaError_t Create(const BatchPattern *B, BatchKernel which)
+  cudaError_t Create(int count, const PetscInt sizes[], const PetscInt bi[], const PetscInt bj[], const PetscScalar a[],
+                     Kind which)
   {
-    const PetscInt entries = BatchPatternEntries(B);
-    int            limit, most = 0;
-    if (entries > PETSC_MAX_INT - 1024) return cudaErrorNotSupported; // the kernels step past the end
+    std::vector<int> begin(1, 0), column;
+    int              limit, most = 0;
     kind     = which;
-    problems = (int)B->problems;
-    copies   = sharing == BATCH_SHARE_PATTERN ? problems : 1;
-    stored   = entries;
-    for (PetscInt p = 0; p < B->problems; p++) most = PetscMax(most, (int)(B->first[p + 1] - B->first[p]));
+    problems = count;
+    for (int p = 0; p < count; p++) {
+      begin.push_back(begin.back() + (int)sizes[p]);
+      most = PetscMax(most, (int)sizes[p]);
+    }
     SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &limit));
-    threads = kind == BATCH_ELL ? PetscMin(1024, (most + WARP - 1) / WARP * WARP)
-              : most <= 64      ? 64
-              : most <= 256     ? 128
-                                : 256;
+    threads = kind == ELL ? PetscMin(1024, (most + WARP - 1) / WARP * WARP) : most <= 64 ? 64 : most <= 256 ? 128 : 256;
     threads = PetscMax(threads, WARP);
-    if (kind == BATCH_CSR_I) SPMV_TRY(ThreadsCSRI(most, limit));
-    const bool   both     = kind == BATCH_COO || kind == BATCH_CSR_I; // x and y in shared memory
+    if (kind == CSR_I) SPMV_TRY(ThreadsCSRI(most, limit));
+    const bool   both     = kind == COO || kind == CSR_I; // x and y in shared memory
     const int    warps    = threads / WARP;
     const size_t overhead = both ? warps * 2 * (sizeof(Scalar) + sizeof(int)) : 0,
                  each     = (both ? 2 : 1) * sizeof(Scalar);
-    args.capacity         = 0;
-    for (PetscInt p = 0; p < B->problems; p++) {
-      const int n = (int)(B->first[p + 1] - B->first[p]);
-      if (overhead + n * each <= (size_t)limit) args.capacity = PetscMax(args.capacity, n);
+    for (int p = 0; p < count; p++) {
+      if (overhead + sizes[p] * each <= (size_t)limit) args.capacity = PetscMax(args.capacity, (int)sizes[p]);
     }
-    memory = overhead + args.capacity * each;
-    switch (kind) {
-    case BATCH_COO: kernel = coo, name = "COO"; break;
-    case BATCH_CSR_I: kernel = csr_i, name = "CSR-I"; break;
-    case BATCH_COO_ATOMIC: kernel = coo_atomic, name = "COO, atomic"; break;
-    case BATCH_CSR_SCALAR: kernel = csr<1>, name = "CSR-scalar"; break;
-    case BATCH_CSR_VECTOR: kernel = csr<WARP>, name = "CSR-vector"; break;
-    case BATCH_ELL: kernel = ell, name = "ELL"; break;
-    default: kernel = csr<0>, name = "CSR-smart";
-    }
-    // The attribute belongs to the kernel: set it to the limit and not to what this batch needs, because another batch
-    // may need more
+    memory                                                  = overhead + args.capacity * each;
+    void (*const kernels[])(Args, const Scalar *, Scalar *) = {coo, csr<1>, csr<WARP>, csr<0>, csr_i, ell, coo_atomic};
+    kernel                                                  = kernels[kind];
+    // The attribute belongs to the kernel: another batch may need more
     if (memory > 48 * 1024) SPMV_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
-    SPMV_TRY(UploadAs(first, B->first, (size_t)B->problems + 1));
-    SPMV_TRY(Upload(i, B->i, (size_t)BatchPatternRows(B) + 1));
-    if (kind == BATCH_ELL)
-      SPMV_TRY(CreateELL(B));
-    else
-      SPMV_TRY(UploadAs(j, B->j, (size_t)entries));
-    if (kind == BATCH_COO || kind == BATCH_COO_ATOMIC) SPMV_TRY(CreateCOO(B));
-    if (kind == BATCH_CSR_I) SPMV_TRY(CreateCSRI(B));
-    read_source = !value_index && kind != BATCH_ELL;
-    if (!read_source) {
-      SPMV_TRY(value.Alloc((size_t)stored * copies));
-      SPMV_TRY(value.Zero(nullptr));
+    const size_t rows = (size_t)begin.back(), entries = (size_t)bi[rows];
+    SPMV_TRY(Upload(first, begin.data(), begin.size()));
+    SPMV_TRY(Upload(i, bi, rows + 1));
+    if (kind == ELL)
+      SPMV_TRY(CreateELL(begin, bi, bj, a));
+    else {
+      column.assign(bj, bj + entries);
+      SPMV_TRY(Upload(j, column.data(), entries));
+      SPMV_TRY(Upload(value, (const Scalar *)a, entries));
     }
-    args.first   = first;
-    args.i       = i;
-    args.j       = j;
-    args.row     = row;
-    args.width   = width;
-    args.start   = start;
-    args.values  = stored;
-    args.sharing = sharing;
+    if (kind == COO || kind == COO_ATOMIC) SPMV_TRY(CreateCOO(begin, bi));
+    if (kind == CSR_I) SPMV_TRY(CreateCSRI(begin, bi));
+    args.first = first;
+    args.i     = i;
+    args.j     = j;
+    args.row   = row;
+    args.width = width;
+    args.start = start;
+    args.a     = value;
     return cudaDeviceSynchronize();
   }
 
@@ -354,23 +328,23 @@ struct Paper : _n_BatchCuda {
     return cudaSuccess;
   }
 
-  cudaError_t CreateCOO(const BatchPattern *B)
+  cudaError_t CreateCOO(const std::vector<int> &begin, const PetscInt bi[])
   {
-    std::vector<int> list((size_t)BatchPatternEntries(B));
-    for (PetscInt p = 0; p < BatchPatterns(B); p++) {
-      for (PetscInt r = B->first[p]; r < B->first[p + 1]; r++) {
-        for (PetscInt k = B->i[r]; k < B->i[r + 1]; k++) list[k] = (int)(r - B->first[p]);
+    std::vector<int> list((size_t)bi[begin.back()]);
+    for (int p = 0; p < problems; p++) {
+      for (int r = begin[p]; r < begin[p + 1]; r++) {
+        for (PetscInt k = bi[r]; k < bi[r + 1]; k++) list[k] = r - begin[p];
       }
     }
     return Upload(row, list.data(), list.size());
   }
 
-  cudaError_t CreateCSRI(const BatchPattern *B) // divides the entries among the warps as the kernel does
+  cudaError_t CreateCSRI(const std::vector<int> &begin, const PetscInt all[]) // divides the entries as the kernel does
   {
     const int        warps = threads / WARP;
-    std::vector<int> list((size_t)BatchPatterns(B) * warps);
-    for (PetscInt p = 0; p < BatchPatterns(B); p++) {
-      const PetscInt *bi = B->i + B->first[p], n = B->first[p + 1] - B->first[p], total = bi[n] - bi[0];
+    std::vector<int> list((size_t)problems * warps);
+    for (int p = 0; p < problems; p++) {
+      const PetscInt *bi = all + begin[p], n = begin[p + 1] - begin[p], total = bi[n] - bi[0];
       const PetscInt  share = ((total + warps - 1) / warps + WARP - 1) / WARP * WARP;
       PetscInt        r     = 0;
       for (int w = 0; w < warps; w++) {
@@ -381,71 +355,62 @@ struct Paper : _n_BatchCuda {
     return Upload(row, list.data(), list.size());
   }
 
-  cudaError_t CreateELL(const BatchPattern *B)
+  cudaError_t CreateELL(const std::vector<int> &begin, const PetscInt bi[], const PetscInt bj[], const PetscScalar a[])
   {
-    const PetscInt       patterns = BatchPatterns(B), *bi = B->i;
-    std::vector<int>     w((size_t)patterns), col;
-    std::vector<int64_t> at((size_t)patterns), to((size_t)BatchPatternEntries(B));
-    stored = 0;
-    for (PetscInt p = 0; p < patterns; p++) {
-      const PetscInt n = B->first[p + 1] - B->first[p];
-      for (PetscInt r = B->first[p]; r < B->first[p + 1]; r++) w[p] = PetscMax(w[p], (int)(bi[r + 1] - bi[r]));
-      at[p] = stored;
-      stored += (int64_t)w[p] * n;
+    std::vector<int>         w((size_t)problems), col;
+    std::vector<int64_t>     at((size_t)problems + 1);
+    std::vector<PetscScalar> v;
+    for (int p = 0; p < problems; p++) {
+      for (int r = begin[p]; r < begin[p + 1]; r++) w[p] = PetscMax(w[p], (int)(bi[r + 1] - bi[r]));
+      at[p + 1] = at[p] + (int64_t)w[p] * (begin[p + 1] - begin[p]);
     }
-    col.assign((size_t)stored, -1);
-    for (PetscInt p = 0; p < patterns; p++) {
-      const PetscInt n = B->first[p + 1] - B->first[p];
-      for (PetscInt r = 0; r < n; r++) {
-        for (PetscInt k = bi[B->first[p] + r], c = 0; k < bi[B->first[p] + r + 1]; k++, c++) {
-          to[k]      = at[p] + (int64_t)c * n + r;
-          col[to[k]] = (int)B->j[k];
+    col.assign((size_t)at[problems], -1);
+    v.resize(col.size());
+    for (int p = 0; p < problems; p++) {
+      const int n = begin[p + 1] - begin[p];
+      for (int r = 0; r < n; r++) {
+        for (PetscInt k = bi[begin[p] + r], c = 0; k < bi[begin[p] + r + 1]; k++, c++) {
+          col[at[p] + (int64_t)c * n + r] = (int)bj[k];
+          v[at[p] + (int64_t)c * n + r]   = a[k];
         }
       }
     }
     SPMV_TRY(Upload(width, w.data(), w.size()));
     SPMV_TRY(Upload(start, at.data(), at.size()));
-    SPMV_TRY(Upload(position, to.data(), to.size()));
+    SPMV_TRY(Upload(value, (const Scalar *)v.data(), v.size()));
     return Upload(j, col.data(), col.size());
-  }
-
-  cudaError_t Fill(cudaStream_t stream) override
-  {
-    args.a = read_source ? source : value;
-    if (read_source || !entries) return cudaSuccess;
-    if (kind == BATCH_ELL)
-      SPMV_LAUNCH(values, BLOCK, stream, fill_ell, values, entries, stored, position, value_index, source, value);
-    else
-      SPMV_LAUNCH(values, BLOCK, stream, permute, values, entries, value_index, source, value);
-    return cudaSuccess;
-  }
-
-  cudaError_t Mult(bool conjugate, const Scalar *x, const Scalar *z, Scalar *y, cudaStream_t stream) override
-  {
-    if (!problems) return cudaSuccess;
-    ForgetErrors();
-    kernel<<<problems, threads, memory, stream>>>(args, conjugate, x, z, y);
-    return cudaGetLastError();
-  }
-
-  void Stats(BatchStats *s) const override
-  {
-    s->stored = stored * copies;
-    s->bytes  = (PetscInt64)(first.Bytes() + j.Bytes() + row.Bytes() + width.Bytes() + start.Bytes() +
-                            stored * copies * sizeof(Scalar));
-    if (kind != BATCH_COO && kind != BATCH_COO_ATOMIC && kind != BATCH_ELL) s->bytes += (PetscInt64)i.Bytes();
-    s->slices = 0;
-    s->index  = sizeof(int);
   }
 };
 
-} // namespace
-
-cudaError_t batch::CreatePaper(Side &side, BatchKernel kernel, _n_BatchCuda **b)
+cudaError_t BatchedCreate(int problems, const PetscInt sizes[], const PetscInt i[], const PetscInt j[],
+                          const PetscScalar a[], const char name[], Batched *batched)
 {
-  const BatchPattern *B;
-  Paper              *p;
-  SPMV_TRY(side.GetPattern(&B));
-  SPMV_TRY(side.New(&p, true, b));
-  return p->Create(B, kernel);
+  static const char *const names[] = {"coo", "csr-scalar", "csr-vector", "csr-smart", "csr-i", "ell", "coo-atomic"};
+  int                      kind    = 0;
+  *batched                         = nullptr;
+  while (kind <= COO_ATOMIC && strcmp(names[kind], name)) kind++;
+  if (kind > COO_ATOMIC) return cudaErrorInvalidValue;
+  _n_Batched *b = new _n_Batched;
+  *batched      = b;
+  return b->Create(problems, sizes, i, j, a, (Kind)kind);
+}
+
+cudaError_t BatchedMult(Batched b, const PetscScalar *x, PetscScalar *y, cudaStream_t stream)
+{
+  ForgetErrors();
+  b->kernel<<<b->problems, b->threads, b->memory, stream>>>(b->args, (const Scalar *)x, (Scalar *)y);
+  return cudaGetLastError();
+}
+
+size_t BatchedBytes(Batched b)
+{
+  return b->first.Bytes() + b->j.Bytes() + b->row.Bytes() + b->width.Bytes() + b->start.Bytes() + b->value.Bytes() +
+         (b->kind == COO || b->kind == COO_ATOMIC || b->kind == ELL ? 0 : b->i.Bytes());
+}
+
+cudaError_t BatchedDestroy(Batched *b)
+{
+  delete *b;
+  *b = nullptr;
+  return cudaGetLastError();
 }
