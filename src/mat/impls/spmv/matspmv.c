@@ -58,10 +58,15 @@ PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
 PetscErrorCode MatSpMVNew(Mat A, PetscBool device, Mat_SpMV **spmv)
 {
   const SpMVBackend *backend = device && SpMVCUDA.bytes ? &SpMVCUDA : NULL;
+  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
   *spmv = NULL;
-  PetscCall(SpMVAgreeOnMemory(PetscObjectComm((PetscObject)A), sizeof(**spmv) + (backend ? backend->bytes : 0), spmv));
+  /* not by SpMVAgreeOnMemory(): tests/faults knows this allocation by its file, because PETSc may lose it */
+  ierr = PetscCalloc1(sizeof(**spmv) + (backend ? backend->bytes : 0), (char **)spmv);
+  ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
+  if (ierr) PetscCall(PetscFree(*spmv)); /* the allocation has failed on another rank */
+  PetscCall(ierr);
   (*spmv)->device  = device;
   (*spmv)->backend = backend;
   if (backend) (*spmv)->cuda = (struct _n_Mat_SpMVCUDA *)(*spmv + 1);
