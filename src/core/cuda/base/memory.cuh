@@ -202,17 +202,12 @@ public:
   Event(const Event &) = delete;
   ~Event()
   {
-    Free();
+    if (event) cudaEventDestroy(event);
   }
   // does nothing if it exists
   cudaError_t Create()
   {
     return event ? cudaSuccess : cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-  }
-  void Free()
-  {
-    if (event) cudaEventDestroy(event);
-    event = nullptr;
   }
   operator cudaEvent_t() const
   {

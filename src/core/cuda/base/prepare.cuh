@@ -9,8 +9,11 @@
 namespace spmv {
 
 // Load the code of the first kernels of a set-up and of products, and with it the modules that contain them
-cudaError_t LoadAnalysis();
+cudaError_t LoadSurvey();
+cudaError_t LoadNodes();
+cudaError_t LoadRowGroups();
 cudaError_t LoadDiagonals();
+cudaError_t LoadDiagonalProducts();
 cudaError_t LoadSlices();
 cudaError_t LoadSliceProducts();
 cudaError_t LoadKrylov();

@@ -214,9 +214,11 @@ __device__ __forceinline__ void LetNextBegin()
 // take longer
 __device__ __forceinline__ Waited AwaitInTurn(bool waits, unsigned last_blocks)
 {
-  if (!waits) return Waited::Before();
-  if (blockIdx.x + last_blocks >= gridDim.x) LetNextBegin();
-  return AwaitPrevious();
+  if (waits) {
+    if (blockIdx.x + last_blocks >= gridDim.x) LetNextBegin();
+    AwaitPrevious();
+  }
+  return Waited::Before();
 }
 
 // Counts a warp's arrival and returns true if it is the last of `count` warps. What they have written before need not

@@ -56,7 +56,9 @@ public:
     }
     if (stream && gpu != device) FreeStream();
     gpu = device;
-    for (Event &event : free) (void)event.Create();
+    for (cudaEvent_t &event : free) {
+      if (!event && cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess) event = nullptr;
+    }
     if (!stream && cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) stream = nullptr;
     if (stream && free[0] && free[1]) return true;
     (void)cudaGetLastError();
@@ -111,13 +113,16 @@ private:
   void FreeStream()
   {
     if (stream) cudaStreamDestroy(stream);
-    for (Event &event : free) event.Free();
+    for (cudaEvent_t &event : free) {
+      if (event) cudaEventDestroy(event);
+      event = nullptr;
+    }
     stream = nullptr;
   }
-  int            gpu    = -1;
-  unsigned char *buffer = nullptr;
-  cudaStream_t   stream = nullptr;
-  Event          free[2];
+  int            gpu     = -1;
+  unsigned char *buffer  = nullptr;
+  cudaStream_t   stream  = nullptr;
+  cudaEvent_t    free[2] = {}; // no Event, which would be destroyed after CUDA when the program ends
 };
 
 Lane       lanes[THREADS];

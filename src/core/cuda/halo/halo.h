@@ -15,8 +15,8 @@
   waits for the host, and may be captured in a CUDA graph. The transport through the host copies the values to pinned
   memory, and a function of the caller exchanges them; End waits for the data from the device.
 
-  With PEER, the halo is complete for work that follows Begin on the stream. If SpMVCudaMultFused() of the diagonal
-  block follows directly, it begins at the same time as the exchange: see Kernel in launch.cuh for the contract..
+  With PEER, the halo is complete for work that follows Begin on the stream. If the diagonal block's product
+  follows directly, it may begin at the same time as the exchange: see Kernel in launch.cuh for the contract.
 
   A halo may be created for several columns: an exchange then moves the halos of up to that many columns of a dense
   matrix x at once. Such a halo has only the forward exchange, after which the product does not start early. With PEER,

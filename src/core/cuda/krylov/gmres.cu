@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(ORTHOG_BLOCK) gmres_finish(StepArgs g, bool, c
 SPMV_SUBTRACT_KERNEL gmres_normalize(StepArgs g, bool, const Scalar *, const Scalar *, Scalar *w)
 {
   __shared__ State s;
-  if (!Enter(g.c.solve, s)) return;
+  if (!BeginKernel(g.c.solve, s)) return;
   const PetscReal scale = g.c.scale[g.k + 1];
   for (unsigned i = blockIdx.x * ORTHOG_BLOCK + threadIdx.x; i < (unsigned)g.c.solve.n; i += gridDim.x * ORTHOG_BLOCK)
     w[i] = Scaled(scale, w[i]);
@@ -270,8 +270,9 @@ struct _n_SpMVCudaGMRES {
     SPMV_TRY(orthog.ForChunks(n, k + 1, v, [&](const Basis &g) {
       const StepArgs args = {c, g, k, grid, second};
       const bool     add  = pending && !second && g.first == 0; // by one more thread block
-      return project.Launch(g.blocks + add, ORTHOG_BLOCK, args, false, {(const Scalar *)v[k + 1], nullptr, nullptr},
-                            stream, add ? 3 * sizeof(Scalar) * (size_t)(k + 1) : 0);
+      return project.LaunchWith(g.blocks + add, ORTHOG_BLOCK, &args, false,
+                                {(const Scalar *)v[k + 1], nullptr, nullptr}, stream,
+                                add ? 3 * sizeof(Scalar) * (size_t)(k + 1) : 0, true);
     }));
     pending = true;
     return orthog.ForChunks(n, k + 1, v, [&](const Basis &g) {
@@ -341,7 +342,8 @@ cudaError_t SpMVCudaGMRESFinish(SpMVCudaGMRES gmres, int k, PetscScalar *const v
   gmres->pending = false;
   return gmres->orthog.ForChunks(n, 0, v, [&](const Basis &g) {
     const StepArgs args = {gmres->c, g, k, gmres->orthog.SubtractGrid(n), false};
-    SPMV_TRY(gmres->finish.Launch(1, ORTHOG_BLOCK, args, false, {}, stream, 3 * sizeof(Scalar) * (size_t)(k + 2)));
+    SPMV_TRY(gmres->finish.LaunchWith(1, ORTHOG_BLOCK, &args, false, {}, stream, 3 * sizeof(Scalar) * (size_t)(k + 2),
+                                      true));
     if (!gmres->c.normalized) return cudaSuccess;
     return gmres->normalize.Launch(args.grid, ORTHOG_BLOCK, args, false, {nullptr, nullptr, (Scalar *)v[k + 1]},
                                    stream);

@@ -128,6 +128,10 @@ struct Findings {
   Sample units[MAX_NODE + 1];  // [s]: units of s rows
   Sample rows;
 };
+// Its parts, which write to zeros: the checks for complete blocks, and the samples
+cudaError_t StartChecks(const SpMVCudaCSR &, int node, int *broken, cudaStream_t);
+cudaError_t SampleUnits(const SpMVCudaCSR &, int node, Sample *, cudaStream_t);
+cudaError_t SampleRows(const SpMVCudaCSR &, Sample *, cudaStream_t);
 // node: the size of node blocks to look for; 0: all sizes, and row groups; 1: none
 cudaError_t Find(const SpMVCudaCSR &, int node, cudaStream_t, Findings *);
 

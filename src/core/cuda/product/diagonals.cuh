@@ -84,6 +84,30 @@ struct FillArgs {
   unsigned     *equal, *equals;
 };
 
+// A matrix in diagonals, without values: diagonalsform.cu
+struct DiagonalStore : _n_SpMVCudaStore {
+  int             bs      = 1;
+  bool            uniform = true;
+  DiagonalArgs    args    = {};
+  int64_t         steps = 0, additional = 0; // stored steps; entries of additional steps
+  Array<unsigned> first_value, more, equal, equals;
+  Array<int2>     pattern_of_slice, step;
+  Array<char>     value, equal_value;
+  unsigned       *report = nullptr; // a PinnedWord()
+
+  ~DiagonalStore() override
+  {
+    PinnedWordFree(report); // SpMVCudaDestroy() has waited for the kernels that write to it
+  }
+  // Finds the diagonals of all slices. *formed is false if they would store more than `limit`, or cannot be stored
+  cudaError_t Form(const SpMVCudaCSR &, int64_t limit, bool *formed, cudaStream_t);
+
+private:
+  cudaError_t StorePatterns(const SpMVCudaCSR &, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t);
+  cudaError_t Shape(Array<int64_t> &count, const struct DiagonalCount &found, cudaStream_t);
+  cudaError_t Allocate(Array<int64_t> &count, cudaStream_t);
+};
+
 /*
   Kernels of the product that most programs do not use. They are in files of their own, because the first use of any
   kernel loads all kernels of its file, and that takes about 25 us for each of them: the 253 kernels of this layout took

@@ -13,11 +13,11 @@ struct Extent {
   int                longest;
 };
 
-// The flag of each group of 32 units of bs rows: 1 if the group has entries
-template <class I> __global__ void flag_groups(View<I> v, int groups, int rows, int64_t *flag)
+// The flag of each slice of 32 units of bs rows: 1 if the slice has entries
+template <class I> __global__ void flag_slices(View<I> v, int slices, int rows, int64_t *flag)
 {
-  const int g = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (g <= groups) flag[g] = g < groups && v.i[min((int64_t)v.units, (g + 1) * (int64_t)rows)] > v.i[g * (int64_t)rows];
+  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (s <= slices) flag[s] = s < slices && v.i[min((int64_t)v.units, (s + 1) * (int64_t)rows)] > v.i[s * (int64_t)rows];
 }
 
 template <class I> __global__ void measure_rows(View<I> v, Extent *extent)
@@ -31,17 +31,17 @@ template <class I> __global__ void measure_rows(View<I> v, Extent *extent)
   atomicMax(&extent->longest, most);
 }
 
-// sum: prefix sums of the flags. Groups that are left out have no entries, so each row ends where the next stored row
+// sum: prefix sums of the flags. Slices that are left out have no entries, so each row ends where the next stored row
 // begins
 template <class I>
-__global__ void write_starts(View<I> v, int groups, int rows, const int64_t *sum, int *slot, int *start)
+__global__ void write_starts(View<I> v, int slices, int rows, const int64_t *sum, int *slot, int *start)
 {
-  const int64_t t = blockIdx.x * (int64_t)blockDim.x + threadIdx.x, g = t / rows;
-  if (g >= groups) return;
-  const bool kept = sum[g + 1] > sum[g];
-  if (t % rows == 0) slot[g] = kept ? (int)sum[g] : -1;
-  if (kept) start[sum[g] * rows + t % rows] = (int)v.i[min((int64_t)v.units, t)];
-  if (t == 0) start[sum[groups] * rows] = (int)v.i[v.units];
+  const int64_t t = blockIdx.x * (int64_t)blockDim.x + threadIdx.x, s = t / rows;
+  if (s >= slices) return;
+  const bool kept = sum[s + 1] > sum[s];
+  if (t % rows == 0) slot[s] = kept ? (int)sum[s] : -1;
+  if (kept) start[sum[s] * rows + t % rows] = (int)v.i[min((int64_t)v.units, t)];
+  if (t == 0) start[sum[slices] * rows] = (int)v.i[v.units];
 }
 
 template <class I> __global__ void narrow(int64_t count, const I *wide, int *to)
@@ -60,7 +60,7 @@ __global__ void round(int64_t count, Scalar *value)
 
 cudaError_t OffdiagonalRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 most, cudaStream_t stream)
 {
-  const int        rows = WARP * bs, groups = (int)((csr.m + rows - 1) / rows);
+  const int        rows = WARP * bs, slices = (int)((csr.m + rows - 1) / rows);
   Scratch<int64_t> sum(stream);
   Scratch<Extent>  extent(stream);
   Extent           found;
@@ -68,19 +68,19 @@ cudaError_t OffdiagonalRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 m
   if (csr.nnz > SPMVCUDA_MAX_SIZE || csr.n > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   SPMV_TRY(extent.Alloc(1));
   SPMV_TRY(extent.Zero(stream));
-  SPMV_TRY(sum.Alloc((size_t)groups + 1));
+  SPMV_TRY(sum.Alloc((size_t)slices + 1));
   return WithView(csr, 1, [&](auto v) {
     SPMV_LAUNCH(csr.m, 256, stream, measure_rows, v, extent);
     SPMV_TRY(Fetch(&found, (Extent *)extent, 1, stream));
     if ((PetscInt64)found.rows > most || found.longest * bs > Tuning::OFFDIAGONAL_MOST) return cudaErrorNotSupported;
-    SPMV_LAUNCH((int64_t)groups + 1, 256, stream, flag_groups, v, groups, rows, sum);
-    SPMV_TRY(ExclusiveSum(sum, (int64_t)groups + 1, stream));
-    SPMV_TRY(Fetch(&kept, (int64_t *)sum + groups, 1, stream));
-    SPMV_TRY(slot.Alloc(groups, stream));
+    SPMV_LAUNCH((int64_t)slices + 1, 256, stream, flag_slices, v, slices, rows, sum);
+    SPMV_TRY(ExclusiveSum(sum, (int64_t)slices + 1, stream));
+    SPMV_TRY(Fetch(&kept, (int64_t *)sum + slices, 1, stream));
+    SPMV_TRY(slot.Alloc(slices, stream));
     SPMV_TRY(start.Alloc((size_t)kept * rows + 1, stream));
     SPMV_TRY(col.Alloc(csr.nnz, stream));
     SPMV_TRY(value.Alloc(csr.nnz, stream));
-    SPMV_LAUNCH((int64_t)groups * rows, 256, stream, write_starts, v, groups, rows, sum, slot, start);
+    SPMV_LAUNCH((int64_t)slices * rows, 256, stream, write_starts, v, slices, rows, sum, slot, start);
     SPMV_LAUNCH(csr.nnz, 256, stream, narrow, csr.nnz, v.j, col);
     return cudaStreamSynchronize(stream); // the scratch arrays go out of scope
   });

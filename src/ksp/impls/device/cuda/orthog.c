@@ -100,7 +100,7 @@ static PetscErrorCode KSPOrthogStep(KSPOrthog *o, MPI_Comm comm, PetscInt m, Pet
   PetscMPIInt  size, count;
 
   PetscFunctionBegin;
-  PetscCall(SpMVGetStream(&stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(PetscMPIIntCast(n, &count));
   PetscCallCUDA(SpMVCudaOrthogProject(o->orthog, (int)m, count, o->v, x, stream));

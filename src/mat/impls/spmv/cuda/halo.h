@@ -2,8 +2,8 @@
   The halo of a parallel matrix on the device: converts PETSc's column map to the lists of the core's exchange, and
   chooses the transport.
 
-  SpMVMultPlanLaunch() shows how products use it, with the core's functions. It exchanges up to SPMV_HALO_COLUMNS columns of
-  a dense matrix at once if SpMVHaloSetUpColumns() has succeeded.
+  SpMVMultPlanLaunch() shows how products use it, with the core's functions. It exchanges SPMV_HALO_COLUMNS columns
+  of a dense matrix at once if SpMVHaloSetUpColumns() has succeeded.
 
   An exchange must be made on all ranks or on none: if SpMVHaloUsesPetsc(), all ranks use the matrix's VecScatter.
 */

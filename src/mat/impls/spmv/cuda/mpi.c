@@ -74,38 +74,11 @@ static PetscErrorCode SpMVMultPlanLaunchTranspose(const SpMVMultPlan *plan, SpMV
   product. The halos of several columns are exchanged SPMV_HALO_COLUMNS at a time. An exchange at the same time as their
   product needs a second stream, which costs more than a short product hides.
 */
-static PetscErrorCode SpMVMultPlanLaunchForward(const SpMVMultPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
-{
-  const PetscReal       least      = 8000000; /* entries times columns: their product takes 20 us on an H200 */
-  const SpMVCudaColumns c          = p.columns ? *p.columns : (SpMVCudaColumns){0, 0, 0, 1};
-  const PetscBool       takes_long = (PetscBool)((PetscReal)plan->nonzeros[0] * (PetscReal)c.count >= least);
-
-  PetscFunctionBegin;
-  for (PetscInt64 first = 0; first < c.count; first += SPMV_HALO_COLUMNS) {
-    const int       n  = (int)PetscMin(SPMV_HALO_COLUMNS, c.count - first);
-    SpMVCudaColumns cc = {plan->ld, c.ldy, c.ldy, n};
-    PetscScalar    *y  = p.y + first * c.ldy;
-
-    if (p.columns)
-      PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloBeginColumns(plan->exchange, n, p.x + first * c.ldx, c.ldx,
-                                                                   (PetscBool)(takes_long && !first), stream)));
-    else
-      PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloBegin(plan->exchange, p.x, stream)));
-    if (!first) PetscCall(SpMVMultPlanBlock(plan, 0, p, stream));
-    /* with peers, the halo has arrived when the exchange's kernel ends */
-    if (plan->begin == SPMVCUDA_BEGIN_ALONE)
-      PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloEnd(plan->exchange, stream)));
-    if (plan->received && !p.halo)
-      PetscCall(SpMVMultPlanBlock(
-          plan, 1,
-          (SpMVCudaProduct){.form = p.form, .x = plan->received, .z = y, .y = y, .columns = p.columns ? &cc : NULL},
-          stream));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
 {
+  const PetscReal       least = 8000000; /* entries times columns: their product takes 20 us on an H200 */
+  const SpMVCudaColumns c     = p.columns ? *p.columns : (SpMVCudaColumns){0, 0, 0, 1};
+
   PetscFunctionBegin;
   if (!plan->exchange) {
     PetscCall(SpMVMultPlanBlock(plan, 0, p, stream));
@@ -115,7 +88,26 @@ PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *plan, SpMVCudaProduct p, c
   PetscCallCUDA(SpMVCudaHaloEnter(plan->exchange, stream));
   p.begin = plan->begin;
   p.halo  = plan->fused ? plan->received : NULL;
-  PetscCall((plan->transpose ? SpMVMultPlanLaunchTranspose : SpMVMultPlanLaunchForward)(plan, p, stream));
+  if (plan->transpose) PetscCall(SpMVMultPlanLaunchTranspose(plan, p, stream));
+  for (PetscInt64 first = 0; first < c.count && !plan->transpose; first += SPMV_HALO_COLUMNS) {
+    const int       n       = (int)PetscMin(SPMV_HALO_COLUMNS, c.count - first);
+    const PetscBool overlap = (PetscBool)(!first && (PetscReal)plan->nonzeros[0] * (PetscReal)c.count >= least);
+    SpMVCudaColumns part    = {plan->ld, c.ldy, c.ldy, n};
+    PetscScalar    *y       = p.y + first * c.ldy;
+
+    PetscCall(SpMVHaloCheck(
+        plan->halo, p.columns ? SpMVCudaHaloBeginColumns(plan->exchange, n, p.x + first * c.ldx, c.ldx, overlap, stream)
+                              : SpMVCudaHaloBegin(plan->exchange, p.x, stream)));
+    if (!first) PetscCall(SpMVMultPlanBlock(plan, 0, p, stream));
+    /* with peers, the halo has arrived when the exchange's kernel ends */
+    if (plan->begin == SPMVCUDA_BEGIN_ALONE)
+      PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloEnd(plan->exchange, stream)));
+    if (plan->received && !plan->fused)
+      PetscCall(SpMVMultPlanBlock(
+          plan, 1,
+          (SpMVCudaProduct){.form = p.form, .x = plan->received, .z = y, .y = y, .columns = p.columns ? &part : NULL},
+          stream));
+  }
   PetscCallCUDA(SpMVCudaHaloLeave(plan->exchange, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -241,19 +233,6 @@ static PetscErrorCode MatSpMVMakePlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVMultPla
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether nothing has changed since the plan was made, on all ranks or on this rank alone, which may have changed one
-   of its blocks */
-static PetscErrorCode SpMVMultPlanIsCurrent(const SpMVMultPlan *plan, Mat A, const Mat_SpMV *spmv, PetscBool *current)
-{
-  Mat block[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  *current = (PetscBool)(plan->epoch == SpMVMultPlanEpoch && SpMVKeyHasNonzeroState(&spmv->cuda->exchange.key, A) &&
-                         SpMVKeyIsCurrent(&plan->of[0], block[0]) && SpMVKeyIsCurrent(&plan->of[1], block[1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   Creates everything that a product with these vectors needs before its exchange begins. Lack of memory for the copies
   of the blocks is an error of all ranks while they prepare the copies together, but not if a rank alone has changed a
@@ -291,12 +270,16 @@ static PetscErrorCode MatSpMVGetPlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVMultPlan
   SpMVAgreed    *agreed   = kind == SPMV_PLAN_COLUMNS ? &spmv->cuda->columns
                                                       : &spmv->parallel.agreed[where->any][kind == SPMV_PLAN_TRANSPOSE];
   PetscBool      together = (PetscBool)(!SpMVKeyIsCurrent(&agreed->key, A) || agreed->bound != A->boundtocpu);
-  PetscBool      current = PETSC_FALSE, ours = PETSC_FALSE;
+  PetscBool      ours     = PETSC_FALSE;
+  Mat            block[2];
 
   PetscFunctionBegin;
   *plan = p;
-  PetscCall(SpMVMultPlanIsCurrent(p, A, spmv, &current));
-  if (current && where->all && !together) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL)); /* this rank alone may have changed one of them */
+  if (where->all && !together && p->epoch == SpMVMultPlanEpoch &&
+      SpMVKeyHasNonzeroState(&spmv->cuda->exchange.key, A) && SpMVKeyIsCurrent(&p->of[0], block[0]) &&
+      SpMVKeyIsCurrent(&p->of[1], block[1]))
+    PetscFunctionReturn(PETSC_SUCCESS);
   if (where->all) PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, where->bound, &ours));
   if (ours && kind == SPMV_PLAN_COLUMNS) PetscCall(SpMVHaloSetUpColumns(spmv->cuda->exchange.halo, &ours));
   if (!ours) *plan = NULL;
