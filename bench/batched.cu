@@ -6,7 +6,7 @@
   coo-atomic is the paper's COO without this change.
 */
 #include "batched.h"
-#include "core/cuda/device.cuh"
+#include "core/cuda/base/launch.cuh"
 
 using namespace spmv;
 
