@@ -38,7 +38,7 @@
 
 /* For KSPSetType() and -ksp_type: KSPCG, KSPBCGS and KSPCHEBYSHEV with their iterations on the GPU */
 #define KSPDEVICECG        "devicecg"
-#define KSPDEVICEBCGS  "devicebcgs"
+#define KSPDEVICEBCGS      "devicebcgs"
 #define KSPDEVICEGMRES     "devicegmres"
 #define KSPDEVICECHEBYSHEV "devicechebyshev"
 

@@ -15,6 +15,51 @@ static MPI_Comm    comm;
 static PetscMPIInt rank_, size_;
 static int         passed, failed, skipped;
 
+// The core's exchange of a halo, with the errors and the halos without an exchange of SpMVHalo
+struct Exchange {
+  SpMVHalo     halo;
+  SpMVCudaHalo core  = nullptr; // NULL: no rank has anything to exchange
+  PetscScalar *array = nullptr;
+  PetscInt     ld    = 0;
+
+  Exchange(SpMVHalo h, bool columns = false) : halo(h)
+  {
+    PetscCallAbort(comm, SpMVHaloGet(h, (PetscBool)columns, &core, &array, &ld));
+  }
+  template <class F> PetscErrorCode Do(F f) const
+  {
+    return core ? SpMVHaloCheck(halo, f()) : PETSC_SUCCESS;
+  }
+  PetscErrorCode Enter(cudaStream_t s) const
+  {
+    return Do([&] { return SpMVCudaHaloEnter(core, s); });
+  }
+  PetscErrorCode Leave(cudaStream_t s) const
+  {
+    return Do([&] { return SpMVCudaHaloLeave(core, s); });
+  }
+  PetscErrorCode Begin(const PetscScalar *x, cudaStream_t s) const
+  {
+    return Do([&] { return SpMVCudaHaloBegin(core, x, s); });
+  }
+  PetscErrorCode BeginColumns(int n, const PetscScalar *x, PetscInt ldx, PetscBool overlap, cudaStream_t s) const
+  {
+    return Do([&] { return SpMVCudaHaloBeginColumns(core, n, x, ldx, overlap, s); });
+  }
+  PetscErrorCode End(cudaStream_t s) const
+  {
+    return Do([&] { return SpMVCudaHaloEnd(core, s); });
+  }
+  PetscErrorCode ReverseBegin(cudaStream_t s) const
+  {
+    return Do([&] { return SpMVCudaHaloReverseBegin(core, s); });
+  }
+  PetscErrorCode ReverseEnd(PetscScalar *y, cudaStream_t s) const
+  {
+    return Do([&] { return SpMVCudaHaloReverseEnd(core, y, s); });
+  }
+};
+
 static uint64_t Hash(uint64_t a, uint64_t b)
 {
   uint64_t h = a * 0x9e3779b97f4a7c15ull + b * 0xc2b2ae3d27d4eb4full + 0x165667b19e3779f9ull;
@@ -228,7 +273,7 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
     petsc = petsc || SpMVHaloUsesPetsc(halo);
     Check(!SpMVHaloUsesPetsc(halo) || type == SPMV_HALO_AUTO, SpMVHaloDescribe(halo), name);
     if (!SpMVHaloUsesPetsc(halo))
-      Check((SpMVHaloGetArray(halo) == NULL) == p->halo_columns.empty(), "an array unless the halo is empty", name);
+      Check((Exchange(halo).array == NULL) == p->halo_columns.empty(), "an array unless the halo is empty", name);
     x.emplace_back(), in.emplace_back(), back.emplace_back(), y.emplace_back();
     for (int r = 0; r < rounds; r++) {
       x.back().emplace_back(p->X(r));
@@ -241,14 +286,14 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
   PetscCallCUDA(cudaDeviceSynchronize()); // they were poisoned in another stream
   const auto forward = [&](int r) -> PetscErrorCode {
     for (size_t h = 0; h < halos.size(); h++) {
-      PetscScalar *array = SpMVHaloGetArray(halos[h]);
+      PetscScalar *array = Exchange(halos[h]).array;
       PetscCall(Copy(x_of(h, r), x[h][r].p, work[h].n, stream));
       if (array) PetscCallCUDA(cudaMemsetAsync(array, 0xff, in[h][r].n * sizeof(PetscScalar), stream));
-      PetscCall(SpMVHaloBegin(halos[h], x_of(h, r), stream));
+      PetscCall(Exchange(halos[h]).Begin(x_of(h, r), stream));
     }
     for (size_t h = 0; h < halos.size(); h++) {
-      PetscCall(SpMVHaloEnd(halos[h], stream));
-      PetscCall(Copy(in[h][r].p, SpMVHaloGetArray(halos[h]), in[h][r].n, stream));
+      PetscCall(Exchange(halos[h]).End(stream));
+      PetscCall(Copy(in[h][r].p, Exchange(halos[h]).array, in[h][r].n, stream));
       // the owner of x may now write to it
       PetscCallCUDA(cudaMemsetAsync(work[h].p, 0xff, work[h].n * sizeof(PetscScalar), stream));
     }
@@ -256,11 +301,11 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
   };
   const auto reverse = [&](int r) -> PetscErrorCode {
     for (size_t h = 0; h < halos.size(); h++) {
-      PetscCall(Copy(SpMVHaloGetArray(halos[h]), back[h][r].p, back[h][r].n, stream));
+      PetscCall(Copy(Exchange(halos[h]).array, back[h][r].p, back[h][r].n, stream));
       PetscCall(Copy(y[h][r].p, x[h][r].p, x[h][r].n, stream)); // a graph runs twice
-      PetscCall(SpMVHaloReverseBegin(halos[h], stream));
+      PetscCall(Exchange(halos[h]).ReverseBegin(stream));
     }
-    for (size_t h = 0; h < halos.size(); h++) PetscCall(SpMVHaloReverseEnd(halos[h], y[h][r].p, stream));
+    for (size_t h = 0; h < halos.size(); h++) PetscCall(Exchange(halos[h]).ReverseEnd(y[h][r].p, stream));
     return PETSC_SUCCESS;
   };
   if (!petsc) {
@@ -268,10 +313,10 @@ static PetscErrorCode TestExchange(std::vector<const Pattern *> patterns, SpMVHa
       if (graph) PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
       // like a program that changes streams between products without ordering them in any other way
       if (second) stream = r % 2 ? second : first;
-      for (SpMVHalo &halo : halos) PetscCall(SpMVHaloEnter(halo, stream));
+      for (SpMVHalo &halo : halos) PetscCall(Exchange(halo).Enter(stream));
       PetscCall(forward(r));
       PetscCall(reverse(r));
-      for (SpMVHalo &halo : halos) PetscCall(SpMVHaloLeave(halo, stream));
+      for (SpMVHalo &halo : halos) PetscCall(Exchange(halo).Leave(stream));
       if (graph) PetscCall(RunCaptured(stream));
     }
     PetscCallCUDA(cudaDeviceSynchronize());
@@ -315,7 +360,8 @@ static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool grap
     PetscCall(SpMVHaloDestroy(&halo));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(SpMVHaloGetColumns(halo, &array, &ld));
+  array = Exchange(halo, true).array;
+  ld    = Exchange(halo, true).ld;
   Check((array ? (size_t)ld : 0) == rows && (array == NULL) == (rows == 0),
         "an array for several columns unless the halo is empty", name);
   for (size_t r = 0; r < counts.size(); r++) {
@@ -332,19 +378,19 @@ static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool grap
   for (size_t r = 0; r < counts.size(); r++) {
     if (graph) PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     if (second) stream = r % 2 ? second : first;
-    PetscCall(SpMVHaloEnter(halo, stream));
-    PetscCall(SpMVHaloEnterColumns(halo, stream));
+    PetscCall(Exchange(halo).Enter(stream));
+    PetscCall(Exchange(halo, true).Enter(stream));
     PetscCall(Copy(work.p, x[r].p, x[r].n, stream));
     if (array) PetscCallCUDA(cudaMemsetAsync(array, 0xff, rows * SPMV_HALO_COLUMNS * sizeof(PetscScalar), stream));
-    PetscCall(SpMVHaloBeginColumns(halo, counts[r], work.p, (PetscInt)ldx, (PetscBool)(r % 3 != 1), stream));
-    PetscCall(SpMVHaloEndColumns(halo, stream));
-    PetscCall(SpMVHaloBegin(halo, work.p, stream));
+    PetscCall(Exchange(halo, true).BeginColumns(counts[r], work.p, (PetscInt)ldx, (PetscBool)(r % 3 != 1), stream));
+    PetscCall(Exchange(halo, true).End(stream));
+    PetscCall(Exchange(halo).Begin(work.p, stream));
     PetscCall(Copy(in[r].p, array, in[r].n, stream));
-    PetscCall(SpMVHaloEnd(halo, stream));
-    PetscCall(Copy(one[r].p, SpMVHaloGetArray(halo), rows, stream));
+    PetscCall(Exchange(halo).End(stream));
+    PetscCall(Copy(one[r].p, Exchange(halo).array, rows, stream));
     PetscCallCUDA(cudaMemsetAsync(work.p, 0xff, work.n * sizeof(PetscScalar), stream));
-    PetscCall(SpMVHaloLeaveColumns(halo, stream));
-    PetscCall(SpMVHaloLeave(halo, stream));
+    PetscCall(Exchange(halo, true).Leave(stream));
+    PetscCall(Exchange(halo).Leave(stream));
     if (graph) PetscCall(RunCaptured(stream));
   }
   PetscCallCUDA(cudaDeviceSynchronize());
@@ -395,11 +441,11 @@ static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
       MPI_Barrier(comm);
       double t = MPI_Wtime();
       for (int i = 0; i < 100; i++) {
-        if (exchange && SpMVHaloBegin(halo, x.p, stream)) MPI_Abort(comm, 1);
-        if (back && SpMVHaloReverseBegin(halo, stream)) MPI_Abort(comm, 1);
+        if (exchange && Exchange(halo).Begin(x.p, stream)) MPI_Abort(comm, 1);
+        if (back && Exchange(halo).ReverseBegin(stream)) MPI_Abort(comm, 1);
         if (product) (void)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
-        if (exchange && SpMVHaloEnd(halo, stream)) MPI_Abort(comm, 1);
-        if (back && SpMVHaloReverseEnd(halo, x.p, stream)) MPI_Abort(comm, 1);
+        if (exchange && Exchange(halo).End(stream)) MPI_Abort(comm, 1);
+        if (back && Exchange(halo).ReverseEnd(x.p, stream)) MPI_Abort(comm, 1);
       }
       (void)cudaStreamSynchronize(stream);
       t = (MPI_Wtime() - t) * 1e4;
@@ -484,7 +530,7 @@ int main(int argc, char **argv)
   MPI_Comm                  backward;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
-  PetscCall(SpMVDeviceCheckMPI(PETSC_COMM_WORLD));
+  PetscCall((*SpMVCUDA.begin)());
   comm = PETSC_COMM_WORLD;
   MPI_Comm_rank(comm, &rank_);
   MPI_Comm_size(comm, &size_);
