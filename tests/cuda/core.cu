@@ -348,8 +348,6 @@ static std::vector<Layout> Layouts()
       {"sellp", false, false, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_AUTO)},
       {"sellp, slices", false, true, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_SLICES)},
       {"sellp, entries", false, false, SELLP(0, 0, 0, 1, 1, SPMVCUDA_KERNEL_SLICES)},
-      {"sellp, slices together", false, true, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_SLICES, false, 2)},
-      {"sellp, entries together", false, false, SELLP(0, 0, 64, 1, 1, SPMVCUDA_KERNEL_SLICES, false, 2)},
       {"sellp, uncompressed", false, false, SELLP(0, 0, 64, 1, 0, SPMVCUDA_KERNEL_SLICES)},
       {"sellp, blocks of 8", false, false, SELLP(0, 0, 0, 8, 1, SPMVCUDA_KERNEL_AUTO)},
       {"sellp, t = 1", false, false, SELLP(0, 1, 1, 0, 1, SPMVCUDA_KERNEL_AUTO)},

@@ -10,7 +10,7 @@
 using Setup = decltype(Layout::setup);
 
 static inline Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscInt compress, SpMVCudaKernel k,
-                          bool single = false, PetscInt together = 0)
+                          bool single = false)
 {
   return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
     SELLPParams p     = {};
@@ -20,7 +20,6 @@ static inline Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node,
     p.common.node     = node;
     p.common.compress = compress;
     p.common.single   = single;
-    p.together        = together;
     return SpMVCudaSELLPSetUp(csr, &p, k, transpose, s, store);
   };
 }

@@ -186,15 +186,14 @@ cudaError_t Multiply(SpMVCudaStore store, const PetscScalar *x, const PetscScala
 
 // The rules for forming slices, in which the formats differ on the device
 struct SliceRules {
-  int  sigma     = 0;     // units are sorted by length within windows of this size; 0 = over all units, 1 = not at all
-  bool by_column = false; // sort ascending by length, then by first column (EVC-HYB); else descending by length
-  int  threads   = 0;     // lanes per unit; 0 = by length
-  int  vector    = 0;     // longer units get a whole warp; 0 = decided by per_thread alone
-  int  whole     = 0;     // longer units are split
-  int  chunk     = 0;     // into parts with this many entries
-  bool narrow    = true;  // 16-bit columns, and none for runs of columns
-  int together = 0; // slices of a window are neighbors: 1 = if there are many windows, see Tuning::TOGETHER; 2 = always
-  int per_thread = 0; // set by ShareOut(): most entries per lane before a second lane shares the unit
+  int  sigma      = 0;     // units are sorted by length within windows of this size; 0 = over all units, 1 = not at all
+  bool by_column  = false; // sort ascending by length, then by first column (EVC-HYB); else descending by length
+  int  threads    = 0;     // lanes per unit; 0 = by length
+  int  vector     = 0;     // longer units get a whole warp; 0 = decided by per_thread alone
+  int  whole      = 0;     // longer units are split
+  int  chunk      = 0;     // into parts with this many entries
+  bool narrow     = true;  // 16-bit columns, and none for runs of columns
+  int  per_thread = 0;     // set by ShareOut(): most entries per lane before a second lane shares the unit
 };
 // Sets the rules that a format leaves open: how units are distributed over lanes and warps, so that the whole device is
 // used

@@ -99,15 +99,6 @@ struct Tuning {
   // With few units, windows are smaller but have about this number of slices: a warp took 250 us for 1024 slices of one
   // unit each
   static constexpr int SLICES_OF_WINDOW = 64;
-  // Slices of a window stay together if the rules say so and there are so many windows per multiprocessor: then x and y,
-  // which take as many bytes as the L2 cache has, are read and written once. Otherwise those with most work come first
-  static constexpr int TOGETHER = 8;
-  // Products are then computed by windows, with x and y in shared memory, if these take at most WINDOWS_BYTES (five
-  // thread blocks fit on a multiprocessor), and if rows are sorted or a step reads x from at least WINDOWS_LINES lines.
-  // A former layout for batches that did so took, with 10,000 problems on an H200, 0.56 to 0.94 of the time of other
-  // slices on sorted or scattered rows, and up to 1.03 on bands
-  static constexpr size_t WINDOWS_BYTES = 44 << 10;
-  static constexpr int    WINDOWS_LINES = 12;
   // Single entries multiply x in shared memory if x fits there (29,000 columns in double precision) and its reads are
   // scattered: 32 lanes read it from at least SHARED_LINES cache lines. Time in us on an H100, x in shared memory / in
   // the L1 cache: random:20000 (26 lines) 31.8 / 34.6; rows of 60 random columns of 27,000 7.5 / 10.8; of 240 within

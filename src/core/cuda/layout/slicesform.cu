@@ -124,13 +124,6 @@ __device__ int rank_of(int lu, int lt, int steps) // slices of rank 0 come first
   return lt == 5 ? 0 : steps << lu > 8 ? 1 : 2;
 }
 
-// The place of a window among the counts of slices: slices of rank 0 come first, so that those with much work do not
-// finish last, unless the slices of a window stay together
-__device__ __forceinline__ int64_t place_of(int rank, int w, int windows, bool together)
-{
-  return together ? 3 * (int64_t)w + rank : (int64_t)rank * windows + w;
-}
-
 struct Found {
   int     many, long_units, longest; // as in SlicedStore
   int64_t end[3];                    // the ends of the counts of slices, long units and parts in the prefix sums
@@ -142,7 +135,7 @@ __global__ void pick(const int64_t *from, int64_t stride, int64_t *to)
   to[threadIdx.x] = from[threadIdx.x * stride];
 }
 
-// counts: for each window, the numbers of slices of rank 0, 1 and 2 at place_of(), of long units, and of parts
+// counts: for each window, the numbers of slices of rank 0, 1 and 2, of long units, and of parts
 __global__ void count_slices(int places, int window, int windows, const int *length, const int *rows, int bs,
                              SliceRules r, int64_t *counts, Found *found)
 {
@@ -171,37 +164,9 @@ __global__ void count_slices(int places, int window, int windows, const int *len
   atomicMax(&found->longest, most);
   if (several) Raise(&found->many);
   if (long_units) atomicAdd(&found->long_units, long_units);
-  for (int rank = 0; rank < 3; rank++) counts[place_of(rank, w, windows, r.together)] = n[rank];
+  for (int rank = 0; rank < 3; rank++) counts[(int64_t)rank * windows + w] = n[rank];
   counts[(int64_t)3 * windows + w] = units;
   counts[(int64_t)4 * windows + w] = all;
-}
-
-// For products by windows: a thread block finds the slices of a window of rows, and the columns that they read. counts:
-// prefix sums. most: the largest number of columns
-template <class I>
-__global__ void list_windows(View<I> v, int window, int windows, const int64_t *counts, int slices, int4 *list,
-                             int *most)
-{
-  __shared__ int least, past;
-  const int      w = blockIdx.x, lane = threadIdx.x % WARP;
-  int            from = INT_MAX, to = 0;
-  if (threadIdx.x == 0) least = INT_MAX, past = 0;
-  __syncthreads();
-  for (int r = w * window + (int)(threadIdx.x / WARP); r < min(v.units, (w + 1) * window); r += blockDim.x / WARP) {
-    for (int q = lane; q < v.len(r); q += WARP) {
-      const int col = v.col(v.start(r), q);
-      from          = min(from, col);
-      to            = max(to, col + 1);
-    }
-  }
-  atomicMin(&least, from);
-  atomicMax(&past, to);
-  __syncthreads();
-  if (threadIdx.x) return;
-  const int columns = max(past - least, 0);
-  list[w]           = make_int4((int)counts[3 * (int64_t)w], columns ? least : 0, columns, 0);
-  if (w == windows - 1) list[windows] = make_int4(slices, 0, 0, 0);
-  atomicMax(most, columns);
 }
 
 // counts: prefix sums
@@ -210,9 +175,8 @@ __global__ void write_slices(int places, int window, int windows, const int *len
 {
   const int w = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (w >= windows) return;
-  const int64_t W = windows;
-  int64_t       at[3], part = counts[4 * W + w] - counts[4 * W];
-  for (int rank = 0; rank < 3; rank++) at[rank] = counts[place_of(rank, w, windows, r.together)];
+  const int64_t W     = windows;
+  int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, part = counts[4 * W + w] - counts[4 * W];
   form(length, rows, w * window, min(places, (w + 1) * window), bs, r,
        [&](int first, int units, int lu, int lt, int steps, int parts) {
          const int      rank  = rank_of(lu, lt, rows ? steps * rows[first] : steps);
@@ -369,7 +333,7 @@ static cudaError_t Window(int places, int64_t entries, const SliceRules &rules, 
   return cudaSuccess;
 }
 
-cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, SliceRules rules, const int *rows, cudaStream_t stream)
+cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, const int *rows, cudaStream_t stream)
 {
   const int        sums = rows ? RowGroups::MOST : bs; // of each part of a long unit
   int              window;
@@ -379,11 +343,6 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, SliceRules rules, const in
   Scratch<int64_t> counts(stream);
   SPMV_TRY(Window(places, nodes.Blocks(csr), rules, &window));
   const int windows = (places + window - 1) / window;
-  int       processors;
-  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-  // the rows of a window must be neighbors; they are if it consists of whole windows in which they were sorted
-  const bool whole = bs == 1 && !rows && !some_rows && rules.sigma && window % rules.sigma == 0;
-  rules.together   = whole && (rules.together > 1 || (rules.together && windows >= Tuning::TOGETHER * processors));
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
   SPMV_TRY(scratch.Alloc(1));
@@ -414,18 +373,7 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, SliceRules rules, const in
   }
   SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs,
               rules, counts, slice, parts);
-  if (!rules.together || split || !places) return cudaSuccess;
-  Scratch<int> most(stream);
-  SPMV_TRY(most.Alloc(1));
-  SPMV_TRY(most.Zero(stream));
-  SPMV_TRY(windowed.Alloc((size_t)windows + 1, stream));
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int64_t)windows * 256, 256, stream, list_windows, v, window, windows, counts, args.slices, windowed,
-                most);
-    return cudaSuccess;
-  }));
-  window_rows = window;
-  return Fetch(&window_columns, (int *)most, 1, stream);
+  return cudaSuccess;
 }
 
 cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &rules, cudaStream_t stream)

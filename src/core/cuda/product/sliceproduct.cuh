@@ -10,17 +10,15 @@ namespace spmv {
 
 constexpr int EITHER = -1; // a mode of AddEntries(): WIDE or NARROW, as the slice says
 
-// x in global memory, or a copy of it, from column `first` on, in the thread block's shared memory
-struct InShared {
-  int first;
-};
+// x in global memory, or a copy of it in the thread block's shared memory
+struct InShared {};
 __device__ __forceinline__ Scalar LoadX(Waited waited, const Scalar *x, int64_t k)
 {
   return LoadX(waited, x + k);
 }
-__device__ __forceinline__ Scalar LoadX(Waited, InShared x, int64_t k)
+__device__ __forceinline__ Scalar LoadX(Waited, InShared, int64_t k)
 {
-  return ((const Scalar *)spmv_shared)[k - x.first];
+  return ((const Scalar *)spmv_shared)[k];
 }
 
 /*

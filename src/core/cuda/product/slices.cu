@@ -19,8 +19,7 @@
 namespace spmv {
 namespace {
 
-constexpr int       BLOCK   = Tuning::SLICES_BLOCK;
-constexpr SpMVNames WINDOWS = SPMV_NAMES("CUDA slices in windows of rows");
+constexpr int BLOCK = Tuning::SLICES_BLOCK;
 
 using Args = SliceArgs;
 
@@ -166,31 +165,7 @@ __global__ void __launch_bounds__(SHARED_BLOCK, 1)
   AwaitCopies();
   __syncthreads();
   for (; s < args.slices; s += (int)gridDim.x * (SHARED_BLOCK / WARP))
-    multiply<V, 1, false, MULT>(args, nullptr, nullptr, s, lane, form, InShared{0}, z, y);
-}
-
-// For many small problems: a thread block multiplies a window of rows. It copies the x that they read to shared memory
-// and collects y there, because in the L2 cache each of 32 scattered numbers costs a transfer of 32 bytes
-template <class V, bool MANY>
-__global__ void __launch_bounds__(BLOCK, RESIDENT<1, MANY>)
-    slices_windows(WindowArgs windows, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
-{
-  const int4 own = __ldg(windows.window + blockIdx.x), next = __ldg(windows.window + blockIdx.x + 1);
-  const int  lane = threadIdx.x % WARP, first = (int)blockIdx.x * windows.rows,
-            rows = min(windows.rows, windows.m - first);
-  Scalar *ys     = (Scalar *)spmv_shared + own.z;
-  int     s      = own.x + (int)(threadIdx.x / WARP);
-  if (s < next.x) prefetch<V>(windows.args, s, lane); // while x is copied
-  AwaitPrevious();
-  for (int k = (int)threadIdx.x; k < own.z * REALS; k += BLOCK)
-    CopyAsync((PetscReal *)spmv_shared + k, (const PetscReal *)(x + own.y) + k);
-  AwaitCopies();
-  __syncthreads();
-  for (; s < next.x; s += BLOCK / WARP)
-    multiply<V, 1, MANY, MULT>(windows.args, nullptr, nullptr, s, lane,
-                               form == SPMVCUDA_RESIDUAL ? SPMVCUDA_MULT : form, InShared{own.y}, nullptr, ys - first);
-  __syncthreads();
-  for (int k = (int)threadIdx.x; k < rows; k += BLOCK) y[first + k] = Result(form, z, first + k, ys[k]);
+    multiply<V, 1, false, MULT>(args, nullptr, nullptr, s, lane, form, InShared{}, z, y);
 }
 
 // Counts the cache lines that slices read x from: a warp those of one step of one slice. sum: steps of the slices, and
@@ -299,15 +274,11 @@ struct Slices : SlicedStore {
   EntriesByRows by_rows;
   Array<char>   value;
   size_t        shared     = 0; // bytes of x in shared memory; 0: products read it from global memory
-  size_t        by_windows = 0; // bytes of x and y in shared memory, for products by windows; 0: there are none
   int           processors = 0, most_shared = 0;
 
   template <class V, int BS, bool MANY = false> cudaError_t Take()
   {
     kernel[MULT].Choose((const void *)slices<V, BS, MANY, MULT>);
-    if constexpr (BS == 1) {
-      if (by_windows) kernel[MULT].Choose((const void *)slices_windows<V, MANY>);
-    }
     if constexpr (BS == 1 && !MANY) {
       if (shared) {
         kernel[MULT].Choose((const void *)slices_shared<V>);
@@ -324,43 +295,23 @@ struct Slices : SlicedStore {
     }
     return kernel[MULT].Load();
   }
-  // The number of cache lines that a step of a slice reads x from
-  cudaError_t SampleLines(double *lines, cudaStream_t stream) const
-  {
-    Scratch<unsigned long long> sum(stream);
-    unsigned long long          found[2]; // as in sample_lines()
-    SPMV_TRY(sum.Alloc(2));
-    SPMV_TRY(sum.Zero(stream));
-    SPMV_LAUNCH((int)Tuning::SAMPLE * WARP, 256, stream, sample_lines, args, PetscMin(args.slices, (int)Tuning::SAMPLE),
-                sum);
-    SPMV_TRY(Fetch(found, (unsigned long long *)sum, 2, stream));
-    *lines = found[0] ? (double)found[1] / (double)found[0] : 0;
-    return cudaSuccess;
-  }
-  // Decides whether products are computed by windows: if y is written out of order, or x is read so
-  cudaError_t UseWindows(cudaStream_t stream)
-  {
-    const size_t bytes = (size_t)(window_rows + window_columns) * sizeof(Scalar);
-    double       lines = Tuning::WINDOWS_LINES;
-    if (!windowed || shared || bytes > Tuning::WINDOWS_BYTES) return cudaSuccess;
-    if (!order) SPMV_TRY(SampleLines(&lines, stream));
-    if (lines < Tuning::WINDOWS_LINES) return cudaSuccess;
-    by_windows = bytes;
-    names      = WINDOWS;
-    return cudaSuccess;
-  }
   // Decides whether products copy x to shared memory: see Tuning::SHARED_LINES
   cudaError_t ShareX(const SpMVCudaCSR &csr, cudaStream_t stream)
   {
-    const size_t bytes = (size_t)csr.n * sizeof(Scalar);
-    double       lines;
+    const size_t                bytes = (size_t)csr.n * sizeof(Scalar);
+    Scratch<unsigned long long> sum(stream);
+    unsigned long long          found[2]; // as in sample_lines()
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most_shared));
     if (bs > 1 || many || grouped || some_rows || !args.slices || bytes > (size_t)most_shared) return cudaSuccess;
     if (limits.shared_lines) {
       if (value.Bytes() * Tuning::SHARED_SHARE < bytes * (size_t)processors) return cudaSuccess;
-      SPMV_TRY(SampleLines(&lines, stream));
-      if (lines < limits.shared_lines) return cudaSuccess;
+      SPMV_TRY(sum.Alloc(2));
+      SPMV_TRY(sum.Zero(stream));
+      SPMV_LAUNCH((int)Tuning::SAMPLE * WARP, 256, stream, sample_lines, args,
+                  PetscMin(args.slices, (int)Tuning::SAMPLE), sum);
+      SPMV_TRY(Fetch(found, (unsigned long long *)sum, 2, stream));
+      if (found[1] < found[0] * (unsigned long long)limits.shared_lines) return cudaSuccess;
     }
     shared = bytes;
     return cudaSuccess;
@@ -430,12 +381,6 @@ struct Slices : SlicedStore {
       call->Take(SharedArgs{args, n}).args.settled = settled;
       return true;
     }
-    if (use == MULT && by_windows) {
-      call->grid                                                          = (unsigned)windowed.Size() - 1;
-      call->shared                                                        = by_windows;
-      call->Take(WindowArgs{args, windowed, window_rows, m}).args.settled = settled;
-      return true;
-    }
     Args &own = Arguments(*this, args, use, p, call);
     if (use == MULT) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
     return true;
@@ -475,7 +420,7 @@ struct Slices : SlicedStore {
     s->slices    = args.slices;
     s->long_rows = (PetscInt64)long_units * bs;
     s->bytes     = slice.Bytes() + order.Bytes() + parts.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() +
-               arrived.Bytes() + windowed.Bytes() + by_rows.Bytes();
+               arrived.Bytes() + by_rows.Bytes();
     s->node = bs;
   }
 
@@ -564,7 +509,6 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived,
              policy,         false,    0,        {}};
   SPMV_TRY(s->ShareX(csr, stream));
-  SPMV_TRY(s->UseWindows(stream));
   return WithStored(single, [&](auto type) { return s->Pick(type); });
 }
 

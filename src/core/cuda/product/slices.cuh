@@ -108,13 +108,6 @@ struct SharedArgs {
   int       n;
 };
 
-// Products that copy the x of a window of rows to shared memory
-struct WindowArgs {
-  SliceArgs   args;
-  const int4 *window; // as in SlicedStore::windowed
-  int         rows, m;
-};
-
 // Products with several columns, one after the other in one kernel: `blocks` thread blocks for each column
 struct EachColumn {
   SliceArgs args;
@@ -166,17 +159,13 @@ struct SlicedStore : _n_SpMVCudaStore {
   Array<Scalar>   partial;
   Array<char>     index;
   Array<unsigned> arrived;
-  // if the slices of windows of rows stay together: for each window, its first slice, its first column, and the number of
-  // its columns
-  Array<int4> windowed;
-  int         window_rows = 0, window_columns = 0; // of a window, at most
 
   // Puts the units in the order in which they form slices, without the empty ones if products write only some rows. rows: of the row group
   // at each place
   cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, const RowGroups *, cudaStream_t,
                    Array<int> *rows);
   // rows: NULL if there are no row groups
-  cudaError_t Form(const SpMVCudaCSR &, SliceRules, const int *rows, cudaStream_t);
+  cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, const int *rows, cudaStream_t);
   cudaError_t IndexColumns(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
 };
 

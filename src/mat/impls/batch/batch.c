@@ -8,7 +8,6 @@
 static void BATCHDefaults(void *params)
 {
   SELLPParamsDefault((SELLPParams *)params);
-  ((SELLPParams *)params)->together = 1;
 }
 
 static PetscErrorCode BATCHOptions(Mat A, void *params)

@@ -4,10 +4,9 @@
 void SELLPParamsDefault(SELLPParams *p)
 {
   SpMVCommonParamsDefault(&p->common);
-  p->b        = 0;
-  p->t        = 0;
-  p->sigma    = 0;
-  p->together = 0;
+  p->b     = 0;
+  p->t     = 0;
+  p->sigma = 0;
 }
 
 PetscErrorCode SELLPSetUp(const SpMVCSR *A, const SELLPParams *p, SpMVStore *store)

@@ -38,9 +38,8 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const void *params, SpMVC
                 nullptr};
     c.rules = [p, &A](const Survey &s, int bs, int64_t entries) {
       SliceRules r;
-      r.narrow   = p->common.compress != 0;
-      r.together = (int)p->together;
-      r.threads  = p->t ? PowerOfTwo(p->t, WARP) : 0;
+      r.narrow  = p->common.compress != 0;
+      r.threads = p->t ? PowerOfTwo(p->t, WARP) : 0;
       // Sorting requires a list of rows and loses the locality of y, so rows are sorted only if that saves more
       if (p->sigma)
         r.sigma = (int)PetscMin(p->sigma, (PetscInt)INT_MAX);

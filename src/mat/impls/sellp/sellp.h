@@ -13,9 +13,6 @@ typedef struct {
   PetscInt         t;      /* threads per row: widths are padded to a multiple of t; 0 = choose */
   /* rows are sorted by length in windows of sigma rows; 1 = not sorted (the paper), 0 = choose */
   PetscInt sigma;
-  /* on the device, windows of rows are multiplied by a thread block each: 1 = if there are many, for many small
-     problems; 2 = whenever possible */
-  PetscInt together;
 } SELLPParams;
 
 PETSC_INTERN void           SELLPParamsDefault(SELLPParams *);

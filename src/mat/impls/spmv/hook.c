@@ -347,6 +347,7 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
       PetscCall(MatDestroy(&B));
     } else {
       PetscCall(MatConvert(B, newtype, MAT_INPLACE_MATRIX, &B));
+      PetscCall(MatBatchKeep(A, B)); /* PETSc's conversion of an AIJCUSPARSE matrix drops the sizes of blocks */
       *newmat = B;
     }
   }
