@@ -99,6 +99,7 @@ struct _n_SpMVCudaOrthog {
     outcome->number = 0;
     project.Choose((const void *)spmv::project);
     subtract.Choose((const void *)spmv::subtract);
+    SPMV_TRY(Reserve(32));
     return cudaDeviceSynchronize(); // so that work in all streams sees the counter as 0
   }
   cudaError_t Reserve(size_t count)

@@ -10,16 +10,25 @@
 
 static const char KSPOrthogName[] = "PetscSpMV_KSPOrthog";
 
+/* Its memory, of which a part is pinned, takes milliseconds to create, and the eigenvalue estimates of multigrid have a
+   GMRES on each level */
+static SpMVCudaOrthog KSPOrthogShared; /* NULL before the first solve */
+
+static PetscErrorCode KSPOrthogFinalize(void)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(SpMVCudaOrthogDestroy(&KSPOrthogShared));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 typedef struct {
-  SpMVCudaOrthog      orthog; /* NULL before the first call */
-  PetscBool           use;    /* -ksp_device_orthogonalization */
-  PetscBool           used;   /* in the last solve */
-  PetscInt            room;   /* for arrays in v */
+  PetscBool           use;  /* -ksp_device_orthogonalization */
+  PetscBool           used; /* in the last solve */
+  PetscInt            room; /* for arrays in v */
   const PetscScalar **v;
   PetscErrorCode (*solve)(KSP); /* PETSc's */
   PetscErrorCode (*view)(KSP, PetscViewer);
   PetscErrorCode (*setfromoptions)(KSP, SpMVOptionItems);
-  PetscErrorCode (*reset)(KSP);
 } KSPOrthog;
 
 static PetscErrorCode KSPOrthogFree(SpMVCtx ctx)
@@ -27,7 +36,6 @@ static PetscErrorCode KSPOrthogFree(SpMVCtx ctx)
   KSPOrthog *o = (KSPOrthog *)SpMVCtxGet(ctx);
 
   PetscFunctionBegin;
-  PetscCallCUDA(SpMVCudaOrthogDestroy(&o->orthog));
   PetscCall(PetscFree(o->v));
   PetscCall(PetscFree(o));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -103,13 +111,13 @@ static PetscErrorCode KSPOrthogStep(KSPOrthog *o, MPI_Comm comm, PetscInt m, Pet
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(PetscMPIIntCast(n, &count));
-  PetscCallCUDA(SpMVCudaOrthogProject(o->orthog, (int)m, count, o->v, x, stream));
+  PetscCallCUDA(SpMVCudaOrthogProject(KSPOrthogShared, (int)m, count, o->v, x, stream));
   if (size > 1) {
-    PetscCallCUDA(SpMVCudaOrthogGet(o->orthog, lh, square, stream));
+    PetscCallCUDA(SpMVCudaOrthogGet(KSPOrthogShared, lh, square, stream));
     PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, *lh, count, MPIU_SCALAR, MPIU_SUM, comm));
   }
-  PetscCallCUDA(SpMVCudaOrthogSubtract(o->orthog, (int)m, count, o->v, x, (PetscBool)(size > 1), stream));
-  PetscCallCUDA(SpMVCudaOrthogGet(o->orthog, lh, square, stream));
+  PetscCallCUDA(SpMVCudaOrthogSubtract(KSPOrthogShared, (int)m, count, o->v, x, (PetscBool)(size > 1), stream));
+  PetscCallCUDA(SpMVCudaOrthogGet(KSPOrthogShared, lh, square, stream));
   if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, square, 1, MPIU_REAL, MPIU_SUM, comm));
   PetscCall(PetscLogGpuFlops((4. * n + 2.) * m));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -211,14 +219,15 @@ static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
   PetscCall(MatSpMVGet(A, &spmv));
   if (o->use && spmv && spmv->device && !A->boundtocpu && ksp->orthog == KSPOrthogonalizationClassicalGramSchmidt)
     PetscCall(KSPOrthogIsOnDevice(ksp->vec_sol, &is));
-  if (is && !o->orthog) {
-    const cudaError_t error = SpMVCudaOrthogCreate(&o->orthog);
+  if (is && !KSPOrthogShared) {
+    const cudaError_t error = SpMVCudaOrthogCreate(&KSPOrthogShared);
 
     is = (PetscBool)(error == cudaSuccess);
     if (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported)
       (void)cudaGetLastError(); /* PETSc's function needs no memory of ours */
     else
       PetscCallCUDA(error);
+    if (is) PetscCall(PetscRegisterFinalize(KSPOrthogFinalize));
   }
   PetscCallMPI(MPI_Comm_size(comm, &size));
   all = is;
@@ -271,18 +280,6 @@ static PetscErrorCode KSPSetFromOptions_Orthog(KSP ksp, SpMVOptionItems PetscOpt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPReset_Orthog(KSP ksp)
-{
-  KSPOrthog *o = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(KSPOrthogGet(ksp, &o));
-  PetscCallCUDA(SpMVCudaOrthogDestroy(&o->orthog));
-  o->used = PETSC_FALSE;
-  if (o->reset) PetscCall((*o->reset)(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode KSPOrthogCreate(KSP ksp, PetscErrorCode (*create)(KSP))
 {
   KSPOrthog     *o;
@@ -295,11 +292,9 @@ static PetscErrorCode KSPOrthogCreate(KSP ksp, PetscErrorCode (*create)(KSP))
   o->solve                 = ksp->ops->solve;
   o->view                  = ksp->ops->view;
   o->setfromoptions        = ksp->ops->setfromoptions;
-  o->reset                 = ksp->ops->reset;
   ksp->ops->solve          = KSPSolve_Orthog;
   ksp->ops->view           = KSPView_Orthog;
   ksp->ops->setfromoptions = KSPSetFromOptions_Orthog;
-  ksp->ops->reset          = KSPReset_Orthog;
   PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
   PetscCall(PetscContainerSetPointer(container, o));
   PetscCall(PetscContainerSetCtxDestroy(container, KSPOrthogFree));
