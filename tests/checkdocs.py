@@ -36,6 +36,7 @@ BASES = ("aij", "aijperm", "sell", "mkl")
 PAPER = ("sellp:-mat_sellp_kernel paper", "evchyb:-mat_evchyb_kernel paper")
 CG = ("aij cg none", "sellp cg none", "sellp devicecg none", "sellp devicecg jacobi")
 OTHERS = ("aij bcgs", "sellp bcgs", "sellp devicebicgstab", "aij chebyshev", "sellp chebyshev", "sellp devicechebyshev")
+GMRES = ("aij gmres", "sellp gmres", "sellp devicegmres")
 
 # ---- measurements
 
@@ -60,6 +61,10 @@ def get(query):
 
 def each(query, *further):
     return [get(f"{query} {words}")[0] for words in further]
+
+
+def spgemm(matrix, product, column):
+    return [float(r[column]) for r in read("spgemm") if (r["matrix"], r["product"]) == (matrix, product)]
 
 
 def count(name, column):
