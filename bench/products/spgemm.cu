@@ -3,8 +3,8 @@
   and P^T A P, where P is a smoothed prolongator.
 
   Usage: spgemm [-csv] [-n scale] [name ...]     scale: percent of the full size of the grids; names as in Shapes below
-  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone -Isrc bench/spgemm.cu src/core/cuda/*.cu
-         src/core/cuda/base/ *.cu src/core/cuda/ * / *.cu -lcusparse -ldl
+  Build: nvcc -std=c++17 -O3 -arch=native -Itests/cuda/standalone -Isrc bench/products/spgemm.cu
+         $(find src/core/cuda -name '*.cu') -lcusparse -ldl
 
   "symbolic" is the time of a new plan (of cuSPARSE: all until the result's first values are there, as its phases cannot
   be separated), "first" that of a plan and the first values, "numeric" that of later values: medians, with
@@ -13,7 +13,7 @@
   minute, because not all of its calls return. Its values are compared with ours.
 */
 #include "core/cuda/spgemm/spgemm.h"
-#include "../tests/cuda/check.h"
+#include "../../tests/cuda/check.h"
 #include <algorithm>
 #include <chrono>
 #include <cmath>
