@@ -574,10 +574,12 @@ static PetscErrorCode LGMRES(Test *t, Record *r)
   return Solve(t, r, "lgmres");
 }
 
+#if !defined(PETSC_USE_COMPLEX)
 static PetscErrorCode DGMRES(Test *t, Record *r)
 {
   return Solve(t, r, "dgmres");
 }
+#endif
 
 /* Only AIJ is a reference: PETSc's other types have nothing to do with the methods */
 #define WHEN (ONCE | STRICT | NOPERM | NOCUDA)
@@ -895,7 +897,9 @@ static const Operation operations[] = {
      "-ksp_orthogonalization_cgs_refinement_type refine_always"},
     {"fgmres", FGMRES, WHEN, "convection,Pd:-pc_type jacobi -ksp_gmres_restart 6"},
     {"lgmres", LGMRES, WHEN, "laplace,P:-pc_type jacobi -ksp_gmres_restart 8"},
+#if !defined(PETSC_USE_COMPLEX) /* PETSc has DGMRES for real numbers only */
     {"dgmres", DGMRES, WHEN, "laplace,P:-pc_type jacobi -ksp_gmres_restart 8"},
+#endif
     {NULL, NULL, 0, NULL}};
 
 int main(int argc, char **argv)
