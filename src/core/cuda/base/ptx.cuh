@@ -218,8 +218,8 @@ __device__ __forceinline__ void LetNextBegin()
 
 // AwaitPrevious() for a product whose first loads of the matrix are under way, if `waits` is true; otherwise the kernel
 // has waited before. The last thread blocks of the grid let the next kernel begin, so that its loads overlap with this
-// product in turn. The other thread blocks have nearly ended by then; if each of them did it, those that are short would
-// take longer
+// product in turn. The other thread blocks have nearly ended by then; if each of them did it, those that are short
+// would take longer
 __device__ __forceinline__ Waited AwaitInTurn(bool waits, unsigned last_blocks)
 {
   if (waits) {

@@ -1,6 +1,6 @@
 /*
-  GMRES on the device: the Arnoldi process by classical Gram-Schmidt, the Hessenberg matrix with its plane rotations, and
-  the test for convergence. The vectors of the basis are not normalized: vector j of the method is scale[j] v[j].
+  GMRES on the device: the Arnoldi process by classical Gram-Schmidt, the Hessenberg matrix with its plane rotations,
+  and the test for convergence. The vectors of the basis are not normalized: vector j of the method is scale[j] v[j].
 
   The caller sets v[0] to the first residual, whose norm it knows, and then calls
 
@@ -38,8 +38,8 @@ PETSC_INTERN cudaError_t SpMVCudaGMRESDestroy(SpMVCudaGMRES *);
 PETSC_INTERN cudaError_t SpMVCudaGMRESBegin(SpMVCudaGMRES, const SpMVCudaGMRESCycle *, cudaStream_t);
 /* v: k + 2 vectors */
 PETSC_INTERN cudaError_t SpMVCudaGMRESStep(SpMVCudaGMRES, int k, PetscScalar *const v[], cudaStream_t);
-/* Ends iteration k, with v[k+1] normalized if the cycle is: after the last one of a cycle, and whenever the host waits for
-   its result. Otherwise the next iteration ends it */
+/* Ends iteration k, with v[k+1] normalized if the cycle is: after the last one of a cycle, and whenever the host waits
+   for its result. Otherwise the next iteration ends it */
 PETSC_INTERN cudaError_t SpMVCudaGMRESFinish(SpMVCudaGMRES, int k, PetscScalar *const v[], cudaStream_t);
 /* The coefficients of the first k vectors. If the triangular matrix is singular, they are 0; waits for the stream */
 PETSC_INTERN cudaError_t SpMVCudaGMRESSolve(SpMVCudaGMRES, int k, cudaStream_t, PetscBool *singular);

@@ -292,10 +292,10 @@ __device__ __forceinline__ void AddPartials(PetscReal (&v)[N], const Partials &p
 }
 
 /*
-  BeginKernel() for the kernel that follows a product. If the product has few partial sums, each thread block adds all of
-  them, so that no separate kernel is needed; with several ranks, one thread block sends the sums, and each adds those
-  of all ranks. One thread of each thread block calls after(s, v), which takes the step that depends on the sums. What a
-  thread block reads of the state and of the number of the last sum must not change before all thread blocks have
+  BeginKernel() for the kernel that follows a product. If the product has few partial sums, each thread block adds all
+  of them, so that no separate kernel is needed; with several ranks, one thread block sends the sums, and each adds
+  those of all ranks. One thread of each thread block calls after(s, v), which takes the step that depends on the sums.
+  What a thread block reads of the state and of the number of the last sum must not change before all thread blocks have
   begun.
 */
 template <int N, class After>
@@ -324,8 +324,8 @@ __device__ __forceinline__ bool BeginAfterProduct(const SolveArgs &g, State &s, 
   return false;
 }
 
-// The methods: their arguments and kernels, which Choose(), in the file of the method, sets. Arrays of kernels are indexed
-// by SpMVKrylovPC
+// The methods: their arguments and kernels, which Choose(), in the file of the method, sets. Arrays of kernels are
+// indexed by SpMVKrylovPC
 struct CG {
   CGArgs args = {};
   Kernel product, product_sums, update[4], sums_of, direction[4], decide;

@@ -122,7 +122,8 @@ PETSC_INTERN cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov, size_t count, Pe
 
     Begin, Direction;   then in each iteration:   Product, Update, Direction
 
-  With APPLIED, the caller computes z between Update and Sums, and Direction follows: Product, Update, z = B r, Sums, Direction. If the norm is that of r, Update has tested it, and the caller may find that it need not compute z:
+  With APPLIED, the caller computes z between Update and Sums, and Direction follows: Product, Update, z = B r, Sums,
+  Direction. If the norm is that of r, Update has tested it, and the caller may find that it need not compute z:
   after Update, Direction completes x.
 */
 PETSC_INTERN cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov, const SpMVCudaCG *, cudaStream_t);

@@ -111,7 +111,8 @@ template <class I> __device__ int64_t count_blocks(const View<I> &v, int u, bool
   return blocks;
 }
 
-// One warp per sampled unit; at most `most` units for each block size 2, 3, ... MAX_NODE. v: the view with single entries
+// One warp per sampled unit; at most `most` units for each block size 2, 3, ... MAX_NODE. v: the view with single
+// entries
 template <class I> __global__ void sample_units(View<I> v, unsigned sizes, int most, Sample *out)
 {
   const int warp = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP,

@@ -390,8 +390,8 @@ struct Slices : SlicedStore {
     return Blocks((int64_t)args.slices * WARP, BLOCK);
   }
   // Node blocks, row groups and single entries are multiplied in one pass, see slicescolumns.cu and entriescolumns.cu.
-  // The few nonempty rows of most off-diagonal blocks are multiplied by one kernel that reads them once per column; long
-  // node rows or row groups, which need partial sums, by several
+  // The few nonempty rows of most off-diagonal blocks are multiplied by one kernel that reads them once per column;
+  // long node rows or row groups, which need partial sums, by several
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
     const unsigned blocks = Grid();

@@ -160,8 +160,8 @@ struct SlicedStore : _n_SpMVCudaStore {
   Array<char>     index;
   Array<unsigned> arrived;
 
-  // Puts the units in the order in which they form slices, without the empty ones if products write only some rows. rows: of the row group
-  // at each place
+  // Puts the units in the order in which they form slices, without the empty ones if products write only some rows.
+  // rows: of the row group at each place
   cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, const RowGroups *, cudaStream_t,
                    Array<int> *rows);
   // rows: NULL if there are no row groups

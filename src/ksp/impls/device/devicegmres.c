@@ -28,12 +28,12 @@
    restarts. In all other cases PETSc's `KSPGMRES` runs. `-ksp_view` after a solve shows which of the two was used, and
    why.
 
-   `PCNONE` and `PCJACOBI` are applied by the kernels. Other preconditioners are applied by `PCApply()` between them; the
-   host then waits for each iteration.
+   `PCNONE` and `PCJACOBI` are applied by the kernels. Other preconditioners are applied by `PCApply()` between them;
+   the host then waits for each iteration.
 
-   The orthogonalization of PETSc's own `KSPGMRES`, `KSPFGMRES`, `KSPLGMRES` and `KSPDGMRES` also runs on the GPU, in two
-   kernels with one wait for the host, if the matrix has type `MATSELLP` or `MATEVCHYB` and the vectors are on the GPU.
-   `-ksp_device_orthogonalization 0` uses PETSc's.
+   The orthogonalization of PETSc's own `KSPGMRES`, `KSPFGMRES`, `KSPLGMRES` and `KSPDGMRES` also runs on the GPU, in
+   two kernels with one wait for the host, if the matrix has type `MATSELLP` or `MATEVCHYB` and the vectors are on the
+   GPU. `-ksp_device_orthogonalization 0` uses PETSc's.
 
 .seealso: `KSPGMRES`, `KSPDEVICECG`, `KSPDEVICEBCGS`, `MATSELLP`, `MATEVCHYB`, `KSPSetType()`
 M*/

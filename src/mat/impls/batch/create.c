@@ -277,8 +277,8 @@ static PetscErrorCode MatBatchCopyArrays(const MatBatch *b, const PetscInt i[], 
    problem, as `MATAIJ` does.
 
    Use `MatBatchSetValues()` to change values. With `PETSC_USE_POINTER` the caller may also change the array of values
-   and then call `MatAssemblyBegin()` and `MatAssemblyEnd()`. Operations such as `MatScale()` write to that array, but on
-   a GPU they may change only the GPU's copy.
+   and then call `MatAssemblyBegin()` and `MatAssemblyEnd()`. Operations such as `MatScale()` write to that array, but
+   on a GPU they may change only the GPU's copy.
 
    Errors:
    The message names the problem and the row.
@@ -381,8 +381,8 @@ static PetscErrorCode MatBatchAddMat(Mat B, PetscInt first, PetscInt64 *at, MatB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the arguments of MatCreateBatchFromMats() and copies the matrices; aij: those of other types as AIJ. The caller
-   frees everything, even after an error */
+/* Checks the arguments of MatCreateBatchFromMats() and copies the matrices; aij: those of other types as AIJ. The
+   caller frees everything, even after an error */
 static PetscErrorCode MatBatchAddMats(PetscInt n, const Mat mats[], Mat **aij, MatBatch **b, MatBatchArrays *s)
 {
   PetscInt64 rows = 0, entries = 0;

@@ -297,8 +297,8 @@ static PetscErrorCode MatBatchWrite(Mat D, PetscInt first, PetscInt entries, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After new values of the diagonal block. `alone`: other processes do not know. A product must then not ask them whether
-   they have brought their copies up to date */
+/* After new values of the diagonal block. `alone`: other processes do not know. A product must then not ask them
+   whether they have brought their copies up to date */
 static PetscErrorCode MatBatchChanged(Mat A, Mat D, PetscBool alone)
 {
   SpMVAgreed *agreed;

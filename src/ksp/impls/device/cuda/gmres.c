@@ -254,8 +254,8 @@ static PetscErrorCode KSPDeviceGMRESReport(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads the norms that have been computed, and reports all but the last of the cycle or of the solve: PETSc reports that
-   of a cycle as the first norm of the next, and that of the solve when the solution is there */
+/* Reads the norms that have been computed, and reports all but the last of the cycle or of the solve: PETSc reports
+   that of a cycle as the first norm of the next, and that of the solve when the solution is there */
 static PetscErrorCode KSPDeviceGMRESDeliver(KSP ksp, KSPDeviceRun *run, KSPDeviceGMRES *gm, PetscInt length)
 {
   PetscFunctionBegin;
