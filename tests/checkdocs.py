@@ -67,6 +67,11 @@ def spgemm(matrix, product, column):
     return [float(r[column]) for r in read("spgemm") if (r["matrix"], r["product"]) == (matrix, product)]
 
 
+def spgemm_ratios():
+    ratios = [float(r["cusparse_numeric_ms"]) / float(r["numeric_ms"]) for r in read("spgemm")]
+    return [min(ratios), max(ratios)]
+
+
 def count(name, column):
     return len({r[column] for r in read(name)})
 
