@@ -816,6 +816,8 @@ static const Operation operations[] = {
     {"devicegmres-eigenvalues", GMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_view_eigenvalues ascii:/dev/null"},
     {"devicegmres-hostvectors", GMRES, WHEN, "laplace,v:-pc_type jacobi"},
     {"devicegmres-test", GMRES, WHEN, "convection,t:-pc_type jacobi -ksp_gmres_restart 4"},
+    {"devicegmres-monitor", GMRES, WHEN, "laplace,m:-pc_type jacobi -ksp_gmres_restart 9"},
+    {"devicegmres-monitor-ilu", GMRES, WHEN, "laplace,m:-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right"},
     {"devicegmres-zero", GMRES, WHEN, "laplace,z:-pc_type jacobi"},
     {"devicegmres-guess-exact", GMRES, WHEN, "convection,x:-pc_type jacobi"},
     {"devicegmres-nonorm", GMRES, WHEN, "convection:-pc_type jacobi -ksp_norm_type none -ksp_max_it 9"},

@@ -75,8 +75,8 @@ __device__ void AddColumn(const CycleArgs &c, int k, const PetscReal *squares, u
         h[j + 1]       = Num::fma(cosine[j], h[j + 1], Negated(Multiplied(sine[j], t)));
       }
       *(PetscReal *)&below   = norm;
-      const PetscReal length = sqrt(Square(h[k]) + norm * norm), size = sqrt(Square(old));
-      const bool      happy = norm < fmin(norm / size, c.haptol);
+      const PetscReal length = sqrt(Square(h[k]) + norm * norm), size = sqrt(Square(old)), bound = norm / size;
+      const bool      happy = norm < (bound > c.haptol ? c.haptol : bound); // as in PETSc, also if it is NaN
       PetscReal       now   = 0;
       if (!happy && length > 0) {
         const Scalar cs = Scaled(1 / length, h[k]), sn = Scaled(1 / length, below);
@@ -90,7 +90,7 @@ __device__ void AddColumn(const CycleArgs &c, int k, const PetscReal *squares, u
         now      = size;
         s.reason = SPMV_KRYLOV_NULL;
       }
-      c.scale[k + 1] = 1 / norm;
+      c.scale[k + 1] = norm > 0 ? 1 / norm : 0; // PETSc leaves a zero vector as it is, too
       s.norms        = k + 1;
       s.its          = k + 2;
       ReportNorm(k + 1, now, c.solve.progress);

@@ -99,7 +99,6 @@ struct _n_SpMVCudaOrthog {
     outcome->number = 0;
     project.Choose((const void *)spmv::project);
     subtract.Choose((const void *)spmv::subtract);
-    SPMV_TRY(Reserve(32));
     return cudaDeviceSynchronize(); // so that work in all streams sees the counter as 0
   }
   cudaError_t Reserve(size_t count)
@@ -136,6 +135,13 @@ cudaError_t SpMVCudaOrthogDestroy(SpMVCudaOrthog *o)
   delete *o;
   *o = nullptr;
   return error;
+}
+
+cudaError_t SpMVCudaOrthogReserve(SpMVCudaOrthog o, int count, cudaStream_t stream)
+{
+  SPMV_TRY(o->order.Enter(stream));
+  SPMV_TRY(o->Reserve((size_t)count));
+  return o->order.Leave(stream);
 }
 
 cudaError_t SpMVCudaOrthogProject(SpMVCudaOrthog o, int n, int count, const PetscScalar *const v[],

@@ -17,6 +17,8 @@ typedef struct _n_SpMVCudaOrthog *SpMVCudaOrthog;
 
 PETSC_INTERN cudaError_t SpMVCudaOrthogCreate(SpMVCudaOrthog *);
 PETSC_INTERN cudaError_t SpMVCudaOrthogDestroy(SpMVCudaOrthog *);
+/* Memory for so many vectors; otherwise Project gets it */
+PETSC_INTERN cudaError_t SpMVCudaOrthogReserve(SpMVCudaOrthog, int count, cudaStream_t);
 /* n: number of entries of a vector */
 PETSC_INTERN cudaError_t SpMVCudaOrthogProject(SpMVCudaOrthog, int n, int count, const PetscScalar *const v[],
                                                const PetscScalar *x, cudaStream_t);

@@ -175,7 +175,11 @@ cudaError_t Gemm::Numeric(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Pets
     else
       SPMV_TRY(LaunchRows<SEARCH_AND_STORE>(A, B, node, out, stream));
   }
-  mapped = true;
+  if (!mapped && map.Size()) { // the work of a capture has not been done
+    cudaStreamCaptureStatus status;
+    SPMV_TRY(cudaStreamIsCapturing(stream, &status));
+    mapped = status == cudaStreamCaptureStatusNone;
+  }
   return item.Size() ? NumericItems(A, B, ci, cj, c, stream) : cudaSuccess;
 }
 

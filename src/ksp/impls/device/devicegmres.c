@@ -4,8 +4,7 @@
 #include "deviceksp.h"
 
 /*MC
-   KSPDEVICEGMRES - The generalized minimal residual method, `KSPGMRES`, with its iterations on the GPU; no iteration
-   waits for the host
+   KSPDEVICEGMRES - The generalized minimal residual method, `KSPGMRES`, with its iterations on the GPU
 
    Options Database Key:
 .  -ksp_type devicegmres - use this type
@@ -20,7 +19,8 @@
 
    Notes:
    The iterations, the convergence test, and all options and results are the same as for `KSPGMRES`, except for rounding
-   errors. An iteration consists of the product and two kernels: one reads the basis for all inner products, the other
+   errors and for the range of numbers: matrix entries above about 1e100 (single precision: 1e12) overflow. An iteration
+   consists of the product and two kernels: one reads the basis for all inner products, the other
    for the new vector, its norm and the rotation of the Hessenberg matrix.
 
    The GPU iterations are used on one rank for matrices of type `MATSELLP` and `MATEVCHYB` on a GPU, vectors of type

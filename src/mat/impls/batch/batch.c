@@ -53,7 +53,7 @@ static PetscErrorCode BATCHDescribe(const void *params, const SpMVStats *stats, 
    Each process owns whole problems, so a product needs no communication.
 
    `MatGetType()` returns the name of a type derived from `MATAIJ`, `PetscSpMVGetFormat()` returns `MATBATCH`. Every
-   operation of `MATAIJ` works. The kernel is one of `MATSELLP`'s; paper is slices.
+   operation of `MATAIJ` works. With `-mat_spmv_kernel paper` the kernel is slices.
 
    `PCVPBJACOBI` inverts the problems.
 

@@ -94,7 +94,8 @@ static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscErrorCode ierr, MatBatc
     PetscCall(PetscFree(s));
   } else {
     ierr = MatBatchCreateAIJ(comm, b->first[b->problems], s, &B);
-    if (!ierr) ierr = SpMVAgree(comm, MatBatchSetSizes(B, b));
+    if (!ierr) ierr = MatBatchSetSizes(B, b);
+    ierr = SpMVAgree(comm, ierr);
   }
   if (ierr)
     PetscCall(MatBatchFree(&b));

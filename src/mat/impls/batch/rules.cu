@@ -9,6 +9,6 @@ PETSC_INTERN cudaError_t SpMVCudaBATCHSetUp(const SpMVCudaCSR *, const void *par
 cudaError_t SpMVCudaBATCHSetUp(const SpMVCudaCSR *csr, const void *params, SpMVCudaKernel kernel, PetscBool transpose,
                                cudaStream_t stream, SpMVCudaStore *store)
 {
-  if (kernel == SPMVCUDA_KERNEL_PAPER) kernel = SPMVCUDA_KERNEL_AUTO;
+  if (kernel == SPMVCUDA_KERNEL_PAPER) kernel = SPMVCUDA_KERNEL_SLICES;
   return SpMVCudaSELLPSetUp(csr, params, kernel, transpose, stream, store);
 }

@@ -46,7 +46,7 @@ PetscErrorCode MatBatchSet(Mat A, MatBatch *b)
   PetscContainer container;
 
   PetscFunctionBegin;
-  PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)A), &container));
+  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container)); /* one rank alone may ask for its problems */
   PetscCall(PetscContainerSetPointer(container, b));
   PetscCall(PetscContainerSetCtxDestroy(container, MatBatchDestroyCtx));
   PetscCall(PetscObjectCompose((PetscObject)A, MatBatchContainer, (PetscObject)container));
@@ -166,7 +166,7 @@ static PetscErrorCode MatBatchGetBlock(Mat A, Mat *D)
   if (!mpi) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, D, &B, NULL));
   PetscCall(MatSpMVGetPattern_Seq(B, &csr));
-  for (PetscInt r = 0; r < csr.m; r++)
+  for (PetscInt r = 0; csr.i[csr.m] && r < csr.m; r++)
     PetscCheck(csr.i[r] == csr.i[r + 1], PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
                "Row %" PetscInt_FMT
                " has columns that another process owns: each process must own whole diagonal blocks, see MatSetSizes()",

@@ -16,6 +16,7 @@ typedef struct {
   PetscInt     *size;         /* of each piece */
   Vec         **piece, *V;
   PetscScalar **v;            /* the arrays of V */
+  Vec           sol;          /* for KSPBuildSolution() without a vector */
   PetscReal     rnorm0;       /* the norm of the first residual of the last cycle */
   PetscInt      complete;     /* iterations that the solution does not contain yet */
   PetscInt      next, length; /* iteration of the cycle, from 0, and their number */
@@ -111,9 +112,9 @@ static PetscErrorCode KSPDeviceReset_GMRES(KSP_Device *d)
   PetscFunctionBegin;
   for (PetscInt k = 0; k < gm->pieces; k++) PetscCall(VecDestroyVecs(gm->size[k], &gm->piece[k]));
   PetscCall(PetscFree4(gm->size, gm->piece, gm->V, gm->v));
+  PetscCall(VecDestroy(&gm->sol));
   PetscCallCUDA(SpMVCudaGMRESDestroy(&gm->gmres));
   gm->restart = gm->pieces = gm->vecs = gm->complete = 0;
-  gm->ready                                          = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -286,9 +287,9 @@ static PetscErrorCode KSPDeviceGMRESIterations(KSP ksp, KSPDeviceRun *run, KSPDe
     PetscCall(KSPDeviceGMRESIterate(ksp, run));
     PetscCall(KSPDeviceAwait(run, n));
     PetscCall(KSPDeviceGMRESDeliver(ksp, run, gm, n));
-    if (run->status.reason) break;
+    if (run->status.reason && run->status.reason != SPMV_KRYLOV_HAPPY) break; /* of which PETSc tests first */
     PetscCall((*ksp->converged)(ksp, ksp->its, ksp->rnorm, &ksp->reason, ksp->cnvP));
-    if (ksp->reason) break;
+    if (ksp->reason || run->status.reason) break;
     if (n < length) PetscCall(KSPDeviceGMRESReport(ksp));
   }
   if (!ksp->reason) PetscCall(KSPDeviceAwait(run, length));
@@ -403,7 +404,8 @@ static PetscErrorCode KSPDeviceGMRESSolve(KSP ksp, KSP_Device *d)
 
 static PetscErrorCode KSPBuildSolution_DeviceGMRES(KSP ksp, Vec v, Vec *V)
 {
-  KSP_Device *d = NULL;
+  KSP_Device     *d = NULL;
+  KSPDeviceGMRES *gm;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceGet(ksp, &d));
@@ -411,12 +413,12 @@ static PetscErrorCode KSPBuildSolution_DeviceGMRES(KSP ksp, Vec v, Vec *V)
     PetscCall((*d->petsc.buildsolution)(ksp, v, V));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!v) { /* the first work vector is free, unless a preconditioner is unwound in it */
-    PetscCheck(d->run->pc != SPMV_KRYLOV_PC_APPLIED, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP,
-               "KSPBuildSolution() needs a vector for this preconditioner");
-    v = ksp->work[0];
+  gm = (KSPDeviceGMRES *)d->method;
+  if (!v) {
+    if (!gm->sol) PetscCall(VecDuplicate(ksp->vec_sol, &gm->sol));
+    v = gm->sol;
   }
-  PetscCall(KSPDeviceGMRESBuild(ksp, d, ((KSPDeviceGMRES *)d->method)->complete, v));
+  PetscCall(KSPDeviceGMRESBuild(ksp, d, gm->complete, v));
   if (V) *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -13,11 +13,13 @@ static const char KSPOrthogName[] = "PetscSpMV_KSPOrthog";
 /* Its memory, of which a part is pinned, takes milliseconds to create, and the eigenvalue estimates of multigrid have a
    GMRES on each level */
 static SpMVCudaOrthog KSPOrthogShared; /* NULL before the first solve */
+static PetscInt       KSPOrthogNormId = -1;
 
 static PetscErrorCode KSPOrthogFinalize(void)
 {
   PetscFunctionBegin;
   PetscCallCUDA(SpMVCudaOrthogDestroy(&KSPOrthogShared));
+  KSPOrthogNormId = -1; /* PetscInitialize() would give another number */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -58,14 +60,13 @@ static PetscErrorCode KSPOrthogGet(KSP ksp, KSPOrthog **o)
 /* The number under which PETSc keeps a vector's 2-norm; no header declares it. A norm is stored once and looked for */
 static PetscErrorCode KSPOrthogGetNormId(PetscInt *id)
 {
-  static PetscInt found  = -1;
   const PetscReal wanted = 0.7853981633974483;
   Vec             v;
   PetscReal       norm;
   PetscBool       set;
 
   PetscFunctionBegin;
-  if (found < 0) {
+  if (KSPOrthogNormId < 0) {
     PetscCall(VecCreateSeq(PETSC_COMM_SELF, 1, &v));
     PetscCall(VecSetValue(v, 0, wanted, INSERT_VALUES));
     PetscCall(VecAssemblyBegin(v));
@@ -75,12 +76,12 @@ static PetscErrorCode KSPOrthogGetNormId(PetscInt *id)
       PetscReal now;
 
       PetscCall(PetscObjectComposedDataGetReal((PetscObject)v, k, now, set));
-      if (set && now == norm) found = k;
+      if (set && now == norm) KSPOrthogNormId = k;
     }
     PetscCall(VecDestroy(&v));
-    PetscCheck(found >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "VecNorm() does not keep the norm");
+    PetscCheck(KSPOrthogNormId >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "VecNorm() does not keep the norm");
   }
-  *id = found;
+  *id = KSPOrthogNormId;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -182,8 +183,8 @@ static PetscErrorCode KSPOrthogonalization_Device(KSP ksp, Vec V[], PetscInt n, 
 
   PetscFunctionBegin;
   PetscCall(KSPOrthogGet(ksp, &o));
-  PetscCall(KSPOrthogIsOnDevice(z, &is));
-  for (PetscInt j = 0; is && j < n; j++) PetscCall(KSPOrthogIsOnDevice(V[j], &is));
+  /* ranks may differ in the vectors that are bound to the CPU, which are copied, but not in their type */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)z, &is, VECSEQCUDA, VECMPICUDA, ""));
   if (!is || !n) {
     PetscCall(KSPOrthogonalizationClassicalGramSchmidt(ksp, V, n, x, h));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -203,6 +204,22 @@ static PetscErrorCode KSPOrthogonalization_Device(KSP ksp, Vec V[], PetscInt n, 
 
 /* ---------------------------------------------------------------- the types */
 
+/* The memory for a cycle, so that no rank lacks it later, while the others wait for its sums */
+static cudaError_t KSPOrthogPrepare(KSP ksp)
+{
+  PetscInt     restart = 30, room = 64; /* LGMRES has some more vectors */
+  cudaStream_t stream;
+
+  if (KSPGMRESGetRestart(ksp, &restart) || PetscGetCurrentCUDAStream(&stream)) return cudaErrorUnknown;
+  if (!KSPOrthogShared) {
+    const cudaError_t error = SpMVCudaOrthogCreate(&KSPOrthogShared);
+
+    if (error) return error;
+    if (PetscRegisterFinalize(KSPOrthogFinalize)) return cudaErrorUnknown;
+  }
+  return SpMVCudaOrthogReserve(KSPOrthogShared, (int)PetscMin(restart, 1 << 20) + (int)room, stream);
+}
+
 /* Whether the solve has its vectors on the device of a matrix of our types. Collective, because ranks may differ in the
    objects that are bound to the CPU */
 static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
@@ -211,7 +228,8 @@ static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
   Mat_SpMV   *spmv;
   Mat         A;
   PetscMPIInt size;
-  PetscBool   is = PETSC_FALSE;
+  PetscBool   is    = PETSC_FALSE;
+  cudaError_t error = cudaSuccess;
   int         all;
 
   PetscFunctionBegin;
@@ -219,19 +237,14 @@ static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
   PetscCall(MatSpMVGet(A, &spmv));
   if (o->use && spmv && spmv->device && !A->boundtocpu && ksp->orthog == KSPOrthogonalizationClassicalGramSchmidt)
     PetscCall(KSPOrthogIsOnDevice(ksp->vec_sol, &is));
-  if (is && !KSPOrthogShared) {
-    const cudaError_t error = SpMVCudaOrthogCreate(&KSPOrthogShared);
-
-    is = (PetscBool)(error == cudaSuccess);
-    if (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported)
-      (void)cudaGetLastError(); /* PETSc's function needs no memory of ours */
-    else
-      PetscCallCUDA(error);
-    if (is) PetscCall(PetscRegisterFinalize(KSPOrthogFinalize));
-  }
+  if (is) error = KSPOrthogPrepare(ksp);
+  all = is && !error;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  all = is;
   if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, comm));
+  if (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported)
+    (void)cudaGetLastError(); /* PETSc's function needs no memory of ours */
+  else
+    PetscCallCUDA(error);
   o->used = (PetscBool)all;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -20,6 +20,7 @@ typedef struct {
 typedef struct {
   SpMVCudaSpGEMM plan;   /* NULL: the result has no entries */
   SpMVKey        key[3]; /* of the factors when the plan was made */
+  SpMVCSR        result; /* the arrays of the product's pattern then */
 } SpMVSpGEMM;
 
 static PetscErrorCode SpMVFactorsGet(const Mat_Product *product, SpMVFactors *f)
@@ -87,6 +88,21 @@ static PetscErrorCode SpMVFactorsEnd(const SpMVFactors *f, SpMVValues v[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Factors that have been replaced may not fit */
+static PetscErrorCode SpMVFactorsCheckSizes(const SpMVFactors *f)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k + 1 < f->count; k++) {
+    const PetscInt n = f->transpose[k] ? f->mat[k]->rmap->n : f->mat[k]->cmap->n;
+    const PetscInt m = f->transpose[k + 1] ? f->mat[k + 1]->cmap->n : f->mat[k + 1]->rmap->n;
+
+    PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+               "Factor %d of the product has %" PetscInt_FMT " columns, and the next one %" PetscInt_FMT " rows", k, n,
+               m);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* *done is false if the device cannot multiply. Without entries in a factor, there is no plan */
 static PetscErrorCode SpMVSpGEMMPlan(const SpMVFactors *f, SpMVSpGEMM *own, PetscBool *done)
 {
@@ -98,6 +114,7 @@ static PetscErrorCode SpMVSpGEMMPlan(const SpMVFactors *f, SpMVSpGEMM *own, Pets
 
   PetscFunctionBegin;
   *done = PETSC_TRUE;
+  PetscCall(SpMVFactorsCheckSizes(f));
   PetscCallCUDA(SpMVCudaSpGEMMDestroy(&own->plan));
   for (int k = 0; k < f->count; k++) {
     SpMVKeySet(&own->key[k], f->mat[k]);
@@ -108,7 +125,7 @@ static PetscErrorCode SpMVSpGEMMPlan(const SpMVFactors *f, SpMVSpGEMM *own, Pets
   if (empty) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVFactorsBegin(f, v, csr));
   PetscCall(
-      SpMVValuesTried(SpMVCudaSpGEMMSymbolic(f->count, csr, f->transpose, 2 * bytes, v[0].stream, &own->plan), done));
+      SpMVValuesTried(SpMVCudaSpGEMMSymbolic(f->count, csr, f->transpose, 3 * bytes, v[0].stream, &own->plan), done));
   PetscCall(SpMVFactorsEnd(f, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -151,17 +168,35 @@ static PetscErrorCode SpMVSpGEMMMatches(Mat C, SpMVCudaSpGEMM plan, PetscBool *s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A factor has been replaced (MatProductReplaceMats()), or its pattern has changed: AIJ's functions require that the
+/* Whether C has the arrays of the pattern for which there is a plan; NULL: records them */
+static PetscErrorCode SpMVSpGEMMSeePattern(Mat C, SpMVSpGEMM *own, PetscBool *same)
+{
+  SpMVCSR csr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGetPattern_Seq(C, &csr));
+  if (same)
+    *same = (PetscBool)(csr.m == own->result.m && csr.n == own->result.n && csr.i == own->result.i &&
+                        csr.j == own->result.j);
+  else
+    own->result = csr;
+  PetscCall(MatSpMVRestorePattern_Seq(C, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A factor has been replaced (MatProductReplaceMats()), or a pattern has changed: AIJ's functions require that the
    product has the same pattern as before */
 static PetscErrorCode SpMVSpGEMMPlanAgain(Mat C, const SpMVFactors *f, SpMVSpGEMM *own)
 {
-  PetscBool done, same = PETSC_FALSE;
+  PetscErrorCode ierr;
+  PetscBool      done, same = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(SpMVSpGEMMPlan(f, own, &done));
-  if (done) PetscCall(SpMVSpGEMMMatches(C, own->plan, &same));
+  ierr = SpMVSpGEMMPlan(f, own, &done);
+  if (!ierr && done) ierr = SpMVSpGEMMMatches(C, own->plan, &same);
   if (own->plan) SpMVCudaSpGEMMReleasePattern(own->plan);
   if (!same) own->key[0].mat = NULL; /* the plan is not to be used the next time */
+  PetscCall(ierr);
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_MEM,
              "The device cannot multiply the new factors: too little memory, or columns that do not ascend. Call "
              "MatProductClear() and begin again");
@@ -169,6 +204,7 @@ static PetscErrorCode SpMVSpGEMMPlanAgain(Mat C, const SpMVFactors *f, SpMVSpGEM
       same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
       "The product of the factors has another nonzero pattern than in the symbolic phase: call MatProductClear() "
       "and begin again, or use MAT_INITIAL_MATRIX");
+  PetscCall(SpMVSpGEMMSeePattern(C, own, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -207,7 +243,7 @@ static PetscErrorCode MatProductNumeric_SeqSpMVCUDA(Mat C)
 {
   SpMVSpGEMM *own;
   SpMVFactors f;
-  PetscBool   usable, changed = PETSC_FALSE;
+  PetscBool   usable, same = PETSC_TRUE, changed = PETSC_FALSE;
 
   PetscFunctionBegin;
   MatCheckProduct(C, 1);
@@ -222,7 +258,8 @@ static PetscErrorCode MatProductNumeric_SeqSpMVCUDA(Mat C)
                "A factor has been bound to the CPU, or has got another type, since the symbolic phase");
     if (!SpMVKeyHasNonzeroState(&own->key[k], f.mat[k])) changed = PETSC_TRUE;
   }
-  if (changed) PetscCall(SpMVSpGEMMPlanAgain(C, &f, own));
+  PetscCall(SpMVSpGEMMSeePattern(C, own, &same));
+  if (changed || !same) PetscCall(SpMVSpGEMMPlanAgain(C, &f, own));
   if (own->plan) PetscCall(SpMVSpGEMMMultiply(C, &f, own));
   /* what MatAssemblyEnd() does to a matrix with this pattern */
   C->info.nz_unneeded = 0;
@@ -272,6 +309,7 @@ static PetscErrorCode MatProductSymbolic_SeqSpMVCUDA(Mat C, const SpMVFactors *f
   PetscCall(PetscNew(&own));
   ierr = SpMVSpGEMMPlan(f, own, done);
   if (!ierr && *done) ierr = SpMVSpGEMMSetPattern(C, f, own->plan);
+  if (!ierr && *done) ierr = SpMVSpGEMMSeePattern(C, own, NULL);
   if (ierr || !*done) {
     PetscCallCUDA(SpMVCudaSpGEMMDestroy(&own->plan));
     PetscCall(PetscFree(own));
@@ -344,7 +382,7 @@ static PetscErrorCode MatProductSymbolic_MPISpMVCUDA(Mat C, PetscErrorCode (*pet
 PetscErrorCode MatProductSymbolic_SpMVCUDA(Mat C, PetscErrorCode (*petsc)(Mat))
 {
   SpMVFactors f;
-  PetscBool   usable = PETSC_TRUE, done = PETSC_FALSE, host = PETSC_FALSE, mpi;
+  PetscBool   usable = (PetscBool)!C->boundtocpu, done = PETSC_FALSE, host = PETSC_FALSE, mpi;
 
   PetscFunctionBegin;
   PetscCall(SpMVFactorsGet(C->product, &f));
