@@ -3,9 +3,9 @@
   freed, and ThreadSanitizer, with which tests/cuda/run threads compiles this, finds no race. Options: a number of
   rounds (8); the program ends while the thread runs.
 */
-#include "prepare.cuh"
+#include "core/cuda/base/prepare.cuh"
 #include "runtime.h"
-#include "spmvcuda.h"
+#include "core/cuda/spmvcuda.h"
 #include <atomic>
 #include <csignal>
 #include <cstdio>
