@@ -287,6 +287,7 @@ static PetscErrorCode MatBatchWrite(Mat D, PetscInt first, PetscInt entries, con
   Mat_SpMV    *spmv;
 
   PetscFunctionBegin;
+  if (!entries) PetscFunctionReturn(PETSC_SUCCESS); /* the array may be NULL */
   PetscCall(MatSpMVGet(D, &spmv));
   if (spmv && spmv->backend && !SpMVBoundToCPU(D))
     PetscCall(spmv->backend->writevalues(D, first, entries, values, &done));
