@@ -368,6 +368,9 @@ PetscErrorCode BadInput(void)
   PetscFunctionBeginUser;
   PetscCall(BadCreations());
   PetscCall(PetscOptionsHasName(NULL, NULL, "-malloc_dump", &dump));
+#if defined(__SANITIZE_ADDRESS__) /* which looks for leaks, too */
+  dump = PETSC_TRUE;
+#endif
   if (!dump) PetscCall(BadOption()); /* PETSc loses a string after the error */
   PetscCall(BadMats());
   PetscCall(VictimCreate(&victim));
