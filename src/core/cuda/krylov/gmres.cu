@@ -1,6 +1,7 @@
 /*
-  GMRES. An iteration is the product and two kernels; the last thread block of the second computes the new column of the
-  triangular matrix and the norm of the residual, in the same way as PETSc's KSPGMRES.
+  GMRES. An iteration is the product and two kernels. The new column of the triangular matrix and the norm of the
+  residual are computed in the same way as in PETSc's KSPGMRES, by one more thread block of the first kernel of the next
+  iteration, or by gmres_finish().
 */
 #include "gmres.h"
 #include "orthog.cuh"
@@ -15,7 +16,7 @@ namespace {
 struct CycleArgs {
   SolveArgs  solve;
   int        most, before;
-  bool       points, right, normalized; // normalized: the caller has the vectors normalized by Normalize
+  bool       points, right, normalized; // normalized: the caller has the vectors normalized, by gmres_normalize()
   PetscReal  haptol;
   Scalar    *r, *cosine, *sine, *g, *h; // h: what is subtracted, per vector
   PetscReal *scale;
@@ -260,7 +261,7 @@ struct _n_SpMVCudaGMRES {
     normalize.Choose((const void *)gmres_normalize);
     solve.Choose((const void *)gmres_solve);
     correct.Choose((const void *)gmres_correct);
-    return cudaDeviceSynchronize(); // so that work in all streams sees the counter as 0
+    return cudaSuccess;
   }
   // Makes v[k+1] orthogonal to the vectors before it
   cudaError_t Orthogonalize(int k, PetscScalar *const v[], bool second, cudaStream_t stream)

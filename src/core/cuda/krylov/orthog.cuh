@@ -111,8 +111,7 @@ template <class Finish> __device__ __forceinline__ void AddProducts(const Basis 
 /*
   x - sum of h(j) v[j], where x(i) is an entry of x, and h has a number for each vector: calls put(i, entry) for each.
   With the last vectors, stores the sum of the squares of the new entries of this thread block. The last entries come
-  first:
-  of these, InnerProducts() has left some in the L2 cache. All threads call it
+  first: of these, InnerProducts() has left some in the L2 cache. All threads call it
 */
 template <class X, class Put>
 __device__ __forceinline__ void Subtract(const Basis &g, const Scalar (&h)[ORTHOG_CHUNK], X x, Put put)
