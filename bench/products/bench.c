@@ -1,7 +1,10 @@
 static char help[] =
     "Times matrix-vector products by matrix type, on the GPU if PETSc has CUDA and the machine has a GPU, otherwise on the host.\n\
-  -matrices <list> : generators (stencil7:100, fem27:30:3, ...; a wrong name prints them all), rowlen:file, and files\n\
+  -set <structured,meshes> : sets of matrices: structured grids, meshes (bench/lib/meshes.py makes them), graphs\n\
+  -matrices <list> : generators instead (stencil7:100, fem27:30:3, ...; a wrong name prints them all), rowlen:file, mesh:name, levels of\n\
+                     GAMG's hierarchies (coarse:1:name, interpolation:1:name), and files\n\
   -also <list>     : further matrices\n\
+  -transpose       : MatMultTranspose() instead (without MKL and cusparse:...)\n\
   -quick           : a set of small matrices and few repetitions, to check that everything works\n\
   -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with its own options, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
                      cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
@@ -48,13 +51,21 @@ static char help[] =
 #include "cusparsespmv.h"
 #include "oracle.h"
 
-/* The default sets: on the host, on a GPU, and one that takes seconds */
-static const char MatrixSet[] =
-    "stencil7:40,stencil7:100,stencil7:160,bratu:100,fem27:12:3,fem27:30:3,fem27:30:3:0.6,fem27:40:1:0.9,stencil5:1000,"
-    "stencil9:1000,tridiag:1000000,webbase,google,econ,dc1,random:8000,tsopf";
-static const char MatrixDeviceSet[] =
-    "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,"
-    "rowlen:tests/matrices/dc1.rowlen,stencil7:32";
+#define GAMG_LEVELS(name) ",coarse:1:" name ",interpolation:1:" name ",coarse:2:" name ",interpolation:2:" name
+#define MESHES            "mesh:all" GAMG_LEVELS("mesh:tet1-rcm-cut") GAMG_LEVELS("mesh:elastic-tet1-rcm-cut")
+
+static const struct {
+  const char *name, *host, *device;
+} MatrixSets[] = {
+    {"structured",
+     "stencil7:40,stencil7:100,stencil7:160,bratu:100,fem27:12:3,fem27:30:3,fem27:30:3:0.6,fem27:40:1:0.9,"
+     "stencil5:1000,stencil9:1000,tridiag:1000000",
+     "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,stencil7:32"},
+    {"meshes", MESHES, MESHES},
+    {"graphs", "webbase,google,econ,dc1,random:8000,tsopf",
+     "webbase,google,random:20000,tsopf,rowlen:tests/matrices/dc1.rowlen"},
+};
+/* A set that takes seconds, to check that everything works */
 static const char MatrixQuickSet[] =
     "stencil7:20,bratu:16,fem27:6:3,stencil9:60,webbase:5000,dc1:5000,random:600,tsopf:4000";
 
@@ -63,6 +74,7 @@ static const char MatrixQuickSet[] =
 typedef struct {
   char         name[128], viewed[64], note[96];
   PetscBool    ours, variant, library; /* variant: a format of ours with its own options; library: cuSPARSE */
+  PetscBool    transpose;              /* all products are transposed */
   PetscInt     type;                   /* its place in the list of types */
   Mat          A;                      /* NULL: a baseline outside PETSc */
   PetscOptions options;
@@ -87,7 +99,7 @@ static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
   }
 #endif
   if (c->A)
-    PetscCall(MatMult(c->A, x, y));
+    PetscCall(c->transpose ? MatMultTranspose(c->A, x, y) : MatMult(c->A, x, y));
   else
     PetscCall(MKLMatMult(c->mkl, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -519,6 +531,7 @@ static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscI
 typedef struct {
   const char *reference;
   PetscInt    ntypes, nours, wrong;
+  PetscBool   transpose;
   char       *types[MAX_TYPES], *ours[MAX_TYPES];
   /* one per type; the better of ours; the same relative to the best of the others */
   Mean  mean[MAX_TYPES], better, against;
@@ -529,20 +542,26 @@ typedef struct {
 static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, PetscBool report, Bench *b)
 {
   static Contender c[MAX_TYPES];
-  Mat              A;
+  Mat              A, model;
   Oracle           o;
   const char      *origin;
-  char            *name;
+  char            *base, name[PETSC_MAX_PATH_LEN];
   double           grown = 0.0, library = 0.0, best[2][RATIOS] = {{0}, {0}}; /* ours or not */
   PetscInt         n = 0;
   PetscBool        exists;
 
   PetscFunctionBeginUser;
   PetscCall(MatrixCreate(comm, matrix, &A, &origin));
-  PetscCall(OracleCreate(A, &o));
+  if (b->transpose)
+    PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &model));
+  else
+    PetscCall(PetscObjectReference((PetscObject)(model = A)));
+  PetscCall(OracleCreate(model, &o));
+  PetscCall(MatDestroy(&model));
   for (PetscInt k = 0; k < b->ntypes; k++) {
     PetscCall(ContenderCreate(A, b->types[k], b->nours, b->ours, &c[n], &exists));
-    c[n].type = k;
+    c[n].type      = k;
+    c[n].transpose = b->transpose;
     n += exists;
   }
   PetscCall(Measure(A, n, c, &o, s, &grown));
@@ -550,7 +569,8 @@ static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, 
     if (c[k].library && (library == 0.0 || c[k].warm < library)) library = c[k].warm;
   }
   if (report) {
-    PetscCall(PetscStrrchr(matrix, '/', &name)); /* the part after the last slash, or all of it */
+    PetscCall(PetscStrrchr(matrix, '/', &base)); /* the part after the last slash, or all of it */
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", base, b->transpose ? "^T" : ""));
     PetscCall(Report(name, origin, A, n, c, library, b->csv));
     if (grown > 1048576.0)
       PetscCall(PetscPrintf(comm, "  later products took another %.1f MB on the GPU\n", 1e-6 * grown));
@@ -629,11 +649,11 @@ static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
   PetscCall(PetscStrallocpy(b->reference, &b->types[b->ntypes++]));
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(PetscStrcmp(list[k], b->reference, &is));
-    if (!is && size > 1) {
+    if (!is && (size > 1 || b->transpose)) {
       PetscCall(PetscStrncmp(list[k], "cusparse:", 9, &is));
       if (is)
-        PetscCall(PetscPrintf(comm, "%s is left out: it runs on one rank\n", list[k]));
-      else if (SELL_LOSES_ENTRIES) {
+        PetscCall(PetscPrintf(comm, "%s is left out: it runs on one rank, and without -transpose\n", list[k]));
+      else if (size > 1 && SELL_LOSES_ENTRIES) {
         PetscBool cuda;
 
         PetscCall(PetscStrcmp(list[k], MATSELL, &is));
@@ -675,19 +695,30 @@ static PetscErrorCode UseDevice(MPI_Comm comm, PetscBool *use)
 }
 #endif
 
-#define MAX_MATRICES 64
+#define MAX_MATRICES 128
 
-/* -matrices, or the default set; then those of -also */
+/* -matrices, or the sets; then those of -also */
 static PetscErrorCode GetMatrices(PetscBool quick, PetscInt *nmatrices, char *matrices[MAX_MATRICES])
 {
-  const char *all = quick ? MatrixQuickSet : DeviceOn ? MatrixDeviceSet : MatrixSet;
-  PetscInt    n;
+  const PetscInt sets      = (PetscInt)(sizeof(MatrixSets) / sizeof(MatrixSets[0]));
+  char           all[2048] = "", *set[8];
+  PetscInt       n, s;
 
   PetscFunctionBegin;
-  PetscCall(GetNames("-matrices", all, MAX_MATRICES, nmatrices, matrices));
+  PetscCall(GetNames("-set", "structured,meshes", 8, &n, set));
+  for (PetscInt k = 0; k < n; k++) {
+    for (s = 0; s < sets && strcmp(set[k], MatrixSets[s].name); s++)
+      ;
+    PetscCheck(s < sets, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-set %s: there are structured, meshes and graphs",
+               set[k]);
+    PetscCall(PetscStrlcat(all, k ? "," : "", sizeof(all)));
+    PetscCall(PetscStrlcat(all, DeviceOn ? MatrixSets[s].device : MatrixSets[s].host, sizeof(all)));
+  }
+  PetscCall(FreeNames(n, set));
+  PetscCall(GetNames("-matrices", quick ? MatrixQuickSet : all, MAX_MATRICES, nmatrices, matrices));
   PetscCall(GetNames("-also", NULL, MAX_MATRICES - *nmatrices, &n, matrices + *nmatrices));
   *nmatrices += n;
-  PetscCall(MatrixListTwins(MAX_MATRICES, nmatrices, matrices));
+  PetscCall(MatrixListAll(MAX_MATRICES, nmatrices, matrices));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -768,11 +799,12 @@ int main(int argc, char **argv)
   }
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
   PetscCall(GetMatrices(quick, &nmatrices, matrices));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &b.transpose, NULL));
   PetscCall(GetTypes(comm, &b));
   PetscCall(GetSettings(comm, quick, &s));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mkl", file, sizeof(file), &set));
-  if (set && (size > 1 || DeviceOn))
-    PetscCall(PetscPrintf(comm, "-mkl is left out: it runs on %s\n", DeviceOn ? "the host" : "one rank"));
+  if (set && (size > 1 || DeviceOn || b.transpose))
+    PetscCall(PetscPrintf(comm, "-mkl is left out: it runs on one rank of the host, and without -transpose\n"));
   else if (set) {
     PetscCall(MKLOpen(file));
     PetscCall(PetscStrallocpy("mkl", &b.types[b.ntypes++]));

@@ -809,7 +809,7 @@ int main(int argc, char **argv)
   PetscCheck(stream > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-stream must be positive");
   PetscCall(GetNames("-matrices", NULL, MAX_LIST, &nmatrices, matrices));
   PetscCheck(nmatrices || streaming, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "-matrices: which?");
-  PetscCall(MatrixListTwins(MAX_LIST, &nmatrices, matrices));
+  PetscCall(MatrixListAll(MAX_LIST, &nmatrices, matrices));
   PetscCall(GetNames("-formats", NULL, MAX_LIST, &nformats, formats));
   if (!nformats) PetscCall(DefaultFormats(&nformats, formats));
   PetscCall(GetSettings(&s));
