@@ -1,6 +1,7 @@
 /*
    Twins of the matrices of the two papers: generated matrices with the published statistics of the real ones, used if
-   there is no file of the real one. `bench/papers/twins` measures them all and writes docs/results/twins.md.
+   there is no file of the real one. docs/results/twins.md compares them all with what is
+   published.
 
    Twins[] has the published statistics: size, row lengths, and three means that describe the positions of the entries.
    These depend only on the pattern:
@@ -9,7 +10,7 @@
      neighbors   number of adjacent columns of an entry, before and after it, in which its row has entries, 0 to 2, over all entries
      similarity  fraction of a row's entries for which the next nonempty row has an entry at most one column away, over nonempty rows
 
-   TwinShapes[] are the parameters that give the twins these statistics, printed by `bench/papers/twins -fit`.
+   TwinShapes[] are the parameters that give the twins these statistics.
 
    The sorted row lengths follow, from each quartile to the next, a logistic curve of the logit of the rank. Such curves
    include a straight line, a step and the tail of a power law. The lengths are assigned to the rows in chunks, so that

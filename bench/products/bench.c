@@ -9,6 +9,8 @@ static char help[] =
   -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with its own options, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
                      cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
                      the others are compared with it\n\
+                     Also formats of other papers (one rank): coo, coo-segmented, coo-balanced, csr-scalar, csr-vector, ell, hyb, sell-32,\n\
+                     sell-32-1024, sell-32-all, csr5 (on the host coo, csr-scalar, ell, hyb, sell-8-64, csr5-8-16, ...)\n\
   -ours <sellp,evchyb> : the types of which the better one is reported\n\
   -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank, host)\n\
   -reps <11>       : repetitions, of which the median counts\n\
@@ -49,6 +51,7 @@ static char help[] =
 #include "timing.h"
 #include "device.h"
 #include "cusparsespmv.h"
+#include "baseline.h"
 #include "oracle.h"
 
 #define GAMG_LEVELS(name) ",coarse:1:" name ",interpolation:1:" name ",coarse:2:" name ",interpolation:2:" name
@@ -79,6 +82,7 @@ typedef struct {
   Mat          A;                      /* NULL: a baseline outside PETSc */
   PetscOptions options;
   MKLMatrix    mkl;
+  BaselineMat  baseline;
 #if defined(PETSC_HAVE_CUDA)
   CuSparseMatrix cusparse;
 #endif
@@ -98,7 +102,9 @@ static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  if (c->A)
+  if (c->baseline.form)
+    PetscCall(BaselineMatMult(&c->baseline, x, y));
+  else if (c->A)
     PetscCall(c->transpose ? MatMultTranspose(c->A, x, y) : MatMult(c->A, x, y));
   else
     PetscCall(MKLMatMult(c->mkl, x, y));
@@ -173,6 +179,10 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
 #else
     SETERRQ(comm, PETSC_ERR_SUP, "%s needs a PETSc with CUDA", name);
 #endif
+  } else if (BaselineFind(name)) {
+    PetscCall(BaselineMatCreate(A, BaselineFind(name), &c->baseline));
+    *exists  = (PetscBool)(c->baseline.form != NULL);
+    c->bytes = StoredBytes(&c->baseline.S);
   } else if (is) {
     PetscCall(MKLMatCreate(A, &c->mkl));
     PetscCall(PetscStrncpy(c->viewed, "mkl_sparse_mv", sizeof(c->viewed)));
@@ -202,6 +212,7 @@ static PetscErrorCode ContenderDestroy(Contender *c)
 {
   PetscFunctionBeginUser;
   PetscCall(MKLMatDestroy(&c->mkl));
+  PetscCall(BaselineMatDestroy(&c->baseline));
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(CuSparseMatDestroy(&c->cusparse));
 #endif
@@ -651,7 +662,7 @@ static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
     PetscCall(PetscStrcmp(list[k], b->reference, &is));
     if (!is && (size > 1 || b->transpose)) {
       PetscCall(PetscStrncmp(list[k], "cusparse:", 9, &is));
-      if (is)
+      if (is || BaselineFind(list[k]))
         PetscCall(PetscPrintf(comm, "%s is left out: it runs on one rank, and without -transpose\n", list[k]));
       else if (size > 1 && SELL_LOSES_ENTRIES) {
         PetscBool cuda;
