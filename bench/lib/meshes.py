@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Matrices of finite elements on unstructured meshes, as programs assemble them. Benchmarks call them mesh:NAME:
 
   meshes.py [-out FOLDER] [-scale 1] [-jobs N] [KIND...]   # writes NAME.petsc, in PETSc's binary format (default: all kinds)
@@ -6,8 +6,8 @@
 
 Triangles and tetrahedra are Delaunay's, of jittered points of a lattice, P1 and P2; hexahedra are boxes that are refined around a sphere, with
 hanging nodes. The values are integrals over the elements, of the Poisson equation, elasticity, Stokes' equations (Taylor-Hood) and curl-curl with mass
-(edge elements), with a coefficient that jumps at x = 1/2. -scale 1 is for a GPU, 0.25 (a quarter of the points) for a core. Needs numpy and scipy;
-what pyamg's classical coarsening makes of a matrix is left out where pyamg is not installed.
+(edge elements), with a coefficient that jumps at x = 1/2. -scale 1 is for a GPU, 0.25 (a quarter of the points) for a core. Needs numpy and scipy,
+which are installed in build/ if the system has none; what pyamg's classical coarsening makes of a matrix is left out where pyamg is not installed.
 
 A name consists of the kind, the order of the nodes (natural: the generator's, rcm, random) and, if values are given at x = 0, rows (their rows have the
 diagonal alone, and their columns no other entry) or cut (without these rows and columns). Hanging nodes have rows with the diagonal alone.
@@ -17,16 +17,23 @@ import argparse
 import functools
 import multiprocessing
 import os
+import subprocess
 import sys
 import time
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # each process makes a matrix of its own
-import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.spatial import ConvexHull, Delaunay
-
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # each process makes a matrix of its own
+try:
+    import numpy as np
+    import scipy.sparse as sp
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+    from scipy.spatial import ConvexHull, Delaunay
+except ImportError:
+    python = subprocess.run([os.path.join(ROOT, "bench/lib/python"), "numpy", "scipy", "pyamg"], stdout=subprocess.PIPE, text=True).stdout.strip()
+    if python in ("", "python3", sys.executable):
+        sys.exit("bench/lib/meshes.py needs numpy and scipy")
+    os.execv(python, [python, "-B", *sys.argv])
+
 LAMBDA, MU = 1.2, 0.8
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ static char help[] =
                      Also formats of other papers (one rank): coo, coo-segmented, coo-balanced, csr-scalar, csr-vector, ell, hyb, sell-32,\n\
                      sell-32-1024, sell-32-all, csr5 (on the host coo, csr-scalar, ell, hyb, sell-8-64, csr5-8-16, ...)\n\
   -ours <sellp,evchyb> : the types of which the better one is reported\n\
+  -peer <libpeer.so,...> : adds other projects' products (peer.h; one rank)\n\
   -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank, host)\n\
   -reps <11>       : repetitions, of which the median counts\n\
   -target <0.004>  : seconds that a type's products of one repetition take together (GPU: 0.02)\n\
@@ -52,6 +53,7 @@ static char help[] =
 #include "device.h"
 #include "cusparsespmv.h"
 #include "baseline.h"
+#include "peermat.h"
 #include "oracle.h"
 
 #define GAMG_LEVELS(name) ",coarse:1:" name ",interpolation:1:" name ",coarse:2:" name ",interpolation:2:" name
@@ -83,6 +85,7 @@ typedef struct {
   PetscOptions options;
   MKLMatrix    mkl;
   BaselineMat  baseline;
+  PeerMat      peer;
 #if defined(PETSC_HAVE_CUDA)
   CuSparseMatrix cusparse;
 #endif
@@ -104,6 +107,8 @@ static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
 #endif
   if (c->baseline.form)
     PetscCall(BaselineMatMult(&c->baseline, x, y));
+  else if (c->peer.library)
+    PetscCall(PeerMatMult(&c->peer, x, y));
   else if (c->A)
     PetscCall(c->transpose ? MatMultTranspose(c->A, x, y) : MatMult(c->A, x, y));
   else
@@ -183,6 +188,9 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
     PetscCall(BaselineMatCreate(A, BaselineFind(name), &c->baseline));
     *exists  = (PetscBool)(c->baseline.form != NULL);
     c->bytes = StoredBytes(&c->baseline.S);
+  } else if (PeerFind(name) >= 0) {
+    PetscCall(PeerMatCreate(A, PeerFind(name), &c->peer));
+    *exists = (PetscBool)(c->peer.library != NULL);
   } else if (is) {
     PetscCall(MKLMatCreate(A, &c->mkl));
     PetscCall(PetscStrncpy(c->viewed, "mkl_sparse_mv", sizeof(c->viewed)));
@@ -213,6 +221,7 @@ static PetscErrorCode ContenderDestroy(Contender *c)
   PetscFunctionBeginUser;
   PetscCall(MKLMatDestroy(&c->mkl));
   PetscCall(BaselineMatDestroy(&c->baseline));
+  if (c->peer.library) c->peer.library->destroy(c->peer.product);
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(CuSparseMatDestroy(&c->cusparse));
 #endif
@@ -265,10 +274,11 @@ static PetscErrorCode CheckedProduct(Contender *c, Oracle *o, double factor, dou
   MPI_Comm       comm = PetscObjectComm((PetscObject)o->y);
 
   PetscFunctionBeginUser;
-  PetscCall(VecSet(o->y, (PetscScalar)NAN));
+  PetscCall(VecSet(o->y, c->peer.library ? 0.0 : (PetscScalar)NAN)); /* a peer may skip empty rows */
   PetscCall(TimeBegin(comm, &t));
   PetscCall(Multiply(c, o->x, o->y));
   PetscCall(TimeEnd(comm, t, seconds));
+  if (c->peer.library) PetscCall(PeerMatOrder(&c->peer, o->y));
   PetscCall(OracleCheck(o, factor, &c->error));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -716,7 +726,10 @@ static PetscErrorCode GetMatrices(PetscBool quick, PetscInt *nmatrices, char *ma
   PetscInt       n, s;
 
   PetscFunctionBegin;
-  PetscCall(GetNames("-set", "structured,meshes", 8, &n, set));
+  /* the files of meshes are for real numbers and 32-bit indices */
+  PetscCall(GetNames("-set",
+                     PetscDefined(USE_COMPLEX) || PetscDefined(USE_64BIT_INDICES) ? "structured" : "structured,meshes",
+                     8, &n, set));
   for (PetscInt k = 0; k < n; k++) {
     for (s = 0; s < sets && strcmp(set[k], MatrixSets[s].name); s++)
       ;
@@ -781,8 +794,8 @@ static PetscErrorCode PrintSettings(MPI_Comm comm, const Settings *s)
 
 int main(int argc, char **argv)
 {
-  char        *matrices[MAX_MATRICES], file[PETSC_MAX_PATH_LEN];
-  PetscInt     nmatrices;
+  char        *matrices[MAX_MATRICES], *peers[MAX_PEERS], file[PETSC_MAX_PATH_LEN];
+  PetscInt     nmatrices, npeers;
   PetscBool    set, quick = PETSC_FALSE;
   PetscMPIInt  size, rank;
   Settings     s;
@@ -820,6 +833,11 @@ int main(int argc, char **argv)
     PetscCall(MKLOpen(file));
     PetscCall(PetscStrallocpy("mkl", &b.types[b.ntypes++]));
   }
+  PetscCall(GetNames("-peer", NULL, MAX_PEERS, &npeers, peers));
+  for (PetscInt k = 0; k < npeers && size == 1 && !b.transpose; k++) PetscCall(PeerOpen(peers[k]));
+  PetscCall(FreeNames(npeers, peers));
+  for (int k = 0; k < PeerCount && b.ntypes < MAX_TYPES; k++)
+    PetscCall(PetscStrallocpy(Peers[k].name, &b.types[b.ntypes++]));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   if (!rank)
     PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
