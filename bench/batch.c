@@ -11,7 +11,7 @@ there is one, otherwise on the host.\n\
   -reps <7>            : repetitions; the median is reported\n\
   -target <0.01>       : seconds of all products of a repetition\n\
   -quick               : few problems and repetitions, to check that everything works\n\
-  -csv <file>          : results for bench/batch.py\n\
+  -csv <file>          : results to read by program\n\
 Matrices are read from tests/matrices or the folder MATRICES. If a file is missing, a twin of the same size is generated, and labeled so.\n\n";
 
 /*

@@ -21,7 +21,6 @@ import types
 sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
 sys.path += [str(BENCH / folder) for folder in (".", "lib", "products", "solves")]
-import batch
 import hosts as baselines
 import scalingreport
 import solvereport
@@ -349,22 +348,27 @@ def single():
     return gain, max(min(float(r["true_residual"]) for r in rows) for _, rows in pairs)
 
 
+def figure5(name):
+    """The rows of the batched paper's figure 5"""
+    return [r for r in read(name) if r["figure"] == "5"]
+
+
 def batched():
     """Of the largest batches of figure 5: batch over the block-diagonal aij, at least, over the loop, and the share of a copy's bandwidth of large ones"""
-    rows = [r for r in batch.read(str(ROOT / "docs/results/batch.csv")) if r["figure"] == 5 and r["type"] == "batch" and r["over_aij"] > 0]
-    rows = [r for r in rows if r["problems"] == max(x["problems"] for x in rows)]
-    over, shares = [r["over_aij"] for r in rows], [r["share_of_copy"] for r in rows if r["bytes"] > 1e8]
-    return [mean(over), min(over), min(r["over_loop"] for r in rows), 100 * min(shares)]
+    rows = [r for r in figure5("batch") if r["type"] == "batch" and float(r["over_aij"]) > 0]
+    rows = [r for r in rows if int(r["problems"]) == max(int(x["problems"]) for x in rows)]
+    over, shares = [float(r["over_aij"]) for r in rows], [float(r["share_of_copy"]) for r in rows if float(r["bytes"]) > 1e8]
+    return [mean(over), min(over), min(float(r["over_loop"]) for r in rows), 100 * min(shares)]
 
 
 def batched_by_all():
     """The number of matrices of figure 5 on which all kernels ran with 10,000 problems"""
-    return sum(c["batch"]["figure"] == 5 and c["batch"]["problems"] == 10000 for c in batch.cases(batch.read(str(ROOT / "docs/results/batch-10000.csv"))))
+    return len({(r["case"], r["origin"]) for r in figure5("batch-10000") if r["problems"] == "10000" and r["type"] == "batch"})
 
 
 def batch_origins():
     """How many matrices of figure 5 are from files, and twins"""
-    origins = {r["case"]: r["origin"] for r in batch.read(str(ROOT / "docs/results/batch.csv")) if r["figure"] == 5}
+    origins = {r["case"]: r["origin"] for r in figure5("batch")}
     return [sum(x == kind for x in origins.values()) for kind in ("file", "twin")]
 
 
@@ -415,10 +419,6 @@ def solved(name):
     return lambda target: solvereport.markdown(solvereport.load([str(ROOT / "docs/results" / f"{name}.csv")]), str(target))
 
 
-def batches(_):
-    return lambda: batch.page(batch.read(str(ROOT / "docs/results/batch.csv")), "batch.svg", batch.read(str(ROOT / "docs/results/batch-more.csv")))
-
-
 def scaled(name):
     return lambda target: scalingreport.markdown(scalingreport.load([str(ROOT / f"docs/results/{name}.csv")]), str(target))
 
@@ -428,7 +428,6 @@ PAGES = {  # functions that write the page, or return what prints it
     "hosts.md": hosts_page,
     "host-xeon.md": products("host-xeon"),
     "h200.md": products("h200"),
-    "batch.md": batches,
     "scaling.md": scaled("scaling"),
     "solves.md": solved("solves"),
     "solves-h200.md": solved("solves-h200"),
