@@ -125,6 +125,24 @@ class Products:
 gpu, host, xeon, sellcuda = map(Products, ("h200", "host", "host-xeon", "sellcuda"))
 
 
+MESH_KINDS = {  # each matrix is of the first kind of which its name has a word
+    "transposed": ("^T",), "multigrid": ("coarse:", "interpolation:"), "blocks": ("elastic", "velocity"), "random": ("random",), "stokes": ("taylor-hood",), "scalar": ("mesh:",),
+}
+
+
+def meshes(kind=None, name="meshes-h200"):
+    """Matrices of unstructured meshes: their number, the mean and the least speed of the better of ours; None: of all products that are not transposed"""
+    measured = Products(name)
+    of = {m: next(k for k, words in MESH_KINDS.items() if any(w in m for w in words)) for m in measured.matrices}
+    found = [measured.best(m) for m in measured.matrices if (of[m] == kind if kind else of[m] != "transposed")]
+    return len(found), mean(found), min(found)
+
+
+def mesh_mean(kind, name="meshes-h200"):
+    measured = Products(name)
+    return mean(measured.get(m, kind) for m in measured.matrices if "^T" not in m)
+
+
 def spans(column):
     return [v for t in OURS for v in gpu.refresh(t, column)]
 
