@@ -126,15 +126,28 @@ gpu, host, xeon, sellcuda = map(Products, ("h200", "host", "host-xeon", "sellcud
 
 
 MESH_KINDS = {  # each matrix is of the first kind of which its name has a word
-    "transposed": ("^T",), "multigrid": ("coarse:", "interpolation:"), "blocks": ("elastic", "velocity"), "random": ("random",), "stokes": ("taylor-hood",), "scalar": ("mesh:",),
+    "transposed": ("^T",), "multigrid": ("coarse:", "interpolation:"), "blocks": ("elastic", "velocity"), "classical": ("classical",), "random": ("random",), "stokes": ("taylor-hood",), "scalar": ("mesh:",),
 }
+
+
+def mesh_kind(matrix):
+    return next(k for k, words in MESH_KINDS.items() if any(w in matrix for w in words))
 
 
 def meshes(kind=None, name="meshes-h200"):
     """Matrices of unstructured meshes: their number, the mean and the least speed of the better of ours; None: of all products that are not transposed"""
     measured = Products(name)
-    of = {m: next(k for k, words in MESH_KINDS.items() if any(w in m for w in words)) for m in measured.matrices}
-    found = [measured.best(m) for m in measured.matrices if (of[m] == kind if kind else of[m] != "transposed")]
+    found = [measured.best(m) for m in measured.matrices if (mesh_kind(m) == kind if kind else mesh_kind(m) != "transposed")]
+    return len(found), mean(found), min(found)
+
+
+def meshes_host(kind=None, native=True, others=("aij", "aijperm", "sell", "mkl")):
+    """The same on one core, over the fastest of others in the same process, with the PETSc that is compiled for the processor or Debian's"""
+    times = {}
+    for r in read("meshes-host"):
+        if ("native" in r["flags"]) == native:
+            times.setdefault(r["matrix"], {})[r["type"]] = float(r["warm_s"])
+    found = [min(t[k] for k in others) / min(t[k] for k in OURS) for m, t in times.items() if kind in (None, mesh_kind(m))]
     return len(found), mean(found), min(found)
 
 
