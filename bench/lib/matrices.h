@@ -1,9 +1,11 @@
 /*
-   The matrices of the benchmarks: from files, or from generators (patterns.h). Results mark the generated ones.
+   The matrices of the benchmarks: from files, from generators (patterns.h), of meshes (meshes.py), and the levels of
+   GAMG's hierarchies of all of these. Results mark the generated ones.
 */
 #pragma once
 
-#include <petscmat.h>
+#include <petscksp.h>
+#include <glob.h>
 #include <pthread.h>
 #include <unistd.h>
 #include "../../examples/mmload.h"
@@ -175,41 +177,138 @@ static inline PetscErrorCode MatrixTwinFile(const char *name, char file[], size_
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Replaces twin:all by all twins, in a list of at most max names */
-static inline PetscErrorCode MatrixListTwins(PetscInt max, PetscInt *n, char *list[])
+/* The file of mesh:name, in the folder MESHES, which bench/lib/meshes.py filled */
+static inline PetscErrorCode MatrixMeshFile(const char *name, char file[], size_t size)
 {
-  PetscBool all;
+  const char *folder = getenv("MESHES");
 
   PetscFunctionBeginUser;
-  for (PetscInt k = 0; k < *n; k++) {
-    PetscCall(PetscStrcmp(list[k], "twin:all", &all));
-    if (!all) continue;
-    PetscCheck(*n - 1 + TWINS <= max, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More than %" PetscInt_FMT " matrices",
-               max);
-    PetscCall(PetscFree(list[k]));
-    for (PetscInt q = *n - 1; q > k; q--) list[q + TWINS - 1] = list[q];
-    for (PetscInt t = 0; t < TWINS; t++) {
-      char name[64];
+  PetscCheck(!PetscDefined(USE_COMPLEX) && !PetscDefined(USE_64BIT_INDICES), PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "%s: the files of meshes are for real numbers and 32-bit indices", name);
+  PetscCall(PetscSNPrintf(file, size, "%s/%s.petsc", folder && *folder ? folder : "build/meshes", name + 5));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-      PetscCall(PetscSNPrintf(name, sizeof(name), "twin:%s", Twins[t].name));
-      PetscCall(PetscStrallocpy(name, &list[k + t]));
+/* Replaces twin:all by all twins, and mesh:all by the matrices of all meshes that there are, in a list of at most max
+   names */
+static inline PetscErrorCode MatrixListAll(PetscInt max, PetscInt *length, char *list[])
+{
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < *length; k++) {
+    const PetscBool twins = (PetscBool)!strcmp(list[k], "twin:all");
+    char            file[PETSC_MAX_PATH_LEN];
+    glob_t          found = {0};
+    PetscInt        n     = TWINS;
+
+    if (!twins && strcmp(list[k], "mesh:all")) continue;
+    if (!twins) {
+      PetscCall(MatrixMeshFile("mesh:*", file, sizeof(file)));
+      PetscCheck(!glob(file, 0, NULL, &found), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
+                 "There is no %s; bench/lib/meshes.py makes these files", file);
+      n = (PetscInt)found.gl_pathc;
     }
-    *n += TWINS - 1;
-    k += TWINS - 1;
+    PetscCheck(*length - 1 + n <= max, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "More than %" PetscInt_FMT " matrices", max);
+    PetscCall(PetscFree(list[k]));
+    memmove(list + k + n, list + k + 1, (size_t)(*length - k - 1) * sizeof(*list));
+    for (PetscInt t = 0; t < n; t++) {
+      const char *base = twins ? Twins[t].name : strrchr(found.gl_pathv[t], '/') + 1;
+      const int   most = (int)strlen(base) - (twins ? 0 : 6); /* without .petsc */
+
+      PetscCall(PetscSNPrintf(file, sizeof(file), "%s:%.*s", twins ? "twin" : "mesh", most, base));
+      PetscCall(PetscStrallocpy(file, &list[k + t]));
+    }
+    *length += n - 1;
+    k += n - 1;
+    globfree(&found);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates a matrix from a generator's name with its numbers, from rowlen:file, twin:name, or a file. origin describes
-   which */
+static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin);
+
+static KSP  MatrixHierarchy; /* the last one, because benchmarks ask for one level after the other */
+static char MatrixHierarchyName[256];
+
+static inline PetscErrorCode MatrixHierarchyDestroy(void)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPDestroy(&MatrixHierarchy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The operator of coarse grid k of the hierarchy that GAMG makes of a matrix, or the interpolation from it */
+static inline PetscErrorCode MatrixCreateLevel(MPI_Comm comm, const char *name, PetscInt k, PetscBool interpolation,
+                                               Mat *A)
+{
+  Mat         fine, level;
+  PC          pc;
+  KSP         smoother;
+  const char *origin;
+  PetscInt    levels;
+
+  PetscFunctionBeginUser;
+  if (strcmp(name, MatrixHierarchyName)) {
+    PetscCall(MatrixCreate(comm, name, &fine, &origin));
+    if (MatrixHierarchy)
+      PetscCall(MatrixHierarchyDestroy());
+    else
+      PetscCall(PetscRegisterFinalize(MatrixHierarchyDestroy));
+    PetscCall(KSPCreate(comm, &MatrixHierarchy));
+    PetscCall(KSPSetOptionsPrefix(MatrixHierarchy, "hierarchy_"));
+    PetscCall(KSPSetOperators(MatrixHierarchy, fine, fine));
+    PetscCall(MatDestroy(&fine));
+    PetscCall(KSPGetPC(MatrixHierarchy, &pc));
+    PetscCall(PCSetType(pc, PCGAMG));
+    PetscCall(KSPSetFromOptions(MatrixHierarchy));
+    PetscCall(KSPSetUp(MatrixHierarchy));
+    PetscCall(PetscStrncpy(MatrixHierarchyName, name, sizeof(MatrixHierarchyName)));
+  }
+  PetscCall(KSPGetPC(MatrixHierarchy, &pc));
+  PetscCall(PCMGGetLevels(pc, &levels));
+  PetscCheck(k > 0 && k < levels, comm, PETSC_ERR_ARG_OUTOFRANGE,
+             "%s has no coarse grid %" PetscInt_FMT ", only %" PetscInt_FMT, name, k, levels - 1);
+  if (interpolation)
+    PetscCall(PCMGGetInterpolation(pc, levels - k, &level));
+  else {
+    PetscCall(PCMGGetSmoother(pc, levels - 1 - k, &smoother));
+    PetscCall(KSPGetOperators(smoother, &level, NULL));
+  }
+  PetscCall(MatDuplicate(level, MAT_COPY_VALUES, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates a matrix from a generator's name with its numbers, from rowlen:file, twin:name, mesh:name, coarse:k:name or
+   interpolation:k:name, where k is a grid of GAMG's hierarchy, or a file. origin describes which */
 static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin)
 {
   Spec       s;
   char       message[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
   PetscBool  match;
+  int        grid, end[2] = {0, 0};
   SpecResult result;
 
   PetscFunctionBeginUser;
+  (void)sscanf(name, "coarse:%d:%n", &grid, &end[0]);
+  if (!end[0]) (void)sscanf(name, "interpolation:%d:%n", &grid, &end[1]);
+  if (end[0] || end[1]) {
+    *origin = "GAMG";
+    PetscCall(MatrixCreateLevel(comm, name + end[0] + end[1], grid, (PetscBool)!end[0], A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscStrbeginswith(name, "mesh:", &match));
+  if (match) {
+    *origin = "mesh";
+    PetscCall(MatrixMeshFile(name, file, sizeof(file)));
+    PetscCall(PetscTestFile(file, 'r', &match));
+    PetscCheck(match, comm, PETSC_ERR_FILE_OPEN, "%s: there is no %s; bench/lib/meshes.py makes these files", name,
+               file);
+    PetscCall(MatCreate(comm, A));
+    PetscCall(MatSetType(*A, MATAIJ));
+    if (strstr(name, ":elastic-")) PetscCall(MatSetBlockSize(*A, strstr(name, "-tri") ? 2 : 3));
+    PetscCall(MatLoadFile(comm, file, *A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatrixTwinFile(name, file, sizeof(file), &match));
   if (match) name = file;
   result = SpecRead(name, &s, message, sizeof(message));

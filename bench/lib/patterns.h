@@ -381,7 +381,7 @@ static inline SpecResult SpecRead(const char *name, Spec *s, char message[], siz
     const int t = TwinFind(rest + 1);
 
     if (t < 0) {
-      snprintf(message, size, "There is no twin of %s; bench/papers/twins -list prints all", rest + 1);
+      snprintf(message, size, "There is no twin of %s; twin:all has all", rest + 1);
       return SPEC_WRONG;
     }
     s->generator = &GeneratorTwin;

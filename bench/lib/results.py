@@ -106,6 +106,39 @@ def finish(launcher, words, seconds, **how):
     return text, not late and p.returncode == 0
 
 
+class Runs:
+    """The base of the runs of a script: when they began, how many failed or were not begun, and how programs are started"""
+
+    def __init__(self, args):
+        self.args, self.begin, self.failed, self.cut = args, time.time(), 0, 0
+        self.mpiexec = shlex.split(os.environ.get("MPIEXEC") or os.path.join(ROOT, "tools", "mpiexec"))
+
+    def left(self):
+        """Seconds until the limit"""
+        return self.args.limit - (time.time() - self.begin) if self.args.limit else 1e9
+
+    def where(self, devices):
+        return f"{devices} GPUs" if devices else f"{os.cpu_count()} cores"
+
+
+def measured(name, args, runs, report):
+    """Runs the measurements, unless -report names their files, and writes table and charts of them"""
+    targets = args.report or [os.path.join(args.out, name + ".csv")]
+    all_runs = None if args.report else runs(args)
+    if all_runs:
+        all_runs.run(targets[0])
+    data = report.load(targets)
+    if not data:
+        sys.exit(f"{name}: no figures")
+    stem = os.path.splitext(targets[0])[0]
+    report.markdown(data, stem + ".md")
+    drawn = [] if args.measure else report.charts(data, stem)
+    with open(stem + ".md") as f:
+        print(f.read())
+    print(", ".join([*targets, stem + ".md", *drawn]))
+    sys.exit(1 if all_runs and (all_runs.failed or all_runs.cut) else 0)
+
+
 def gpus():
     try:
         return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.count("GPU ")

@@ -1,12 +1,18 @@
 static char help[] =
     "Times matrix-vector products by matrix type, on the GPU if PETSc has CUDA and the machine has a GPU, otherwise on the host.\n\
-  -matrices <list> : generators (stencil7:100, fem27:30:3, ...; a wrong name prints them all), rowlen:file, and files\n\
+  -set <structured,meshes> : sets of matrices: structured grids, meshes (bench/lib/meshes.py makes them), graphs\n\
+  -matrices <list> : generators instead (stencil7:100, fem27:30:3, ...; a wrong name prints them all), rowlen:file, mesh:name, levels of\n\
+                     GAMG's hierarchies (coarse:1:name, interpolation:1:name), and files\n\
   -also <list>     : further matrices\n\
+  -transpose       : MatMultTranspose() instead (without MKL and cusparse:...)\n\
   -quick           : a set of small matrices and few repetitions, to check that everything works\n\
   -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with its own options, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
                      cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
                      the others are compared with it\n\
+                     Also formats of other papers (one rank): coo, coo-segmented, coo-balanced, csr-scalar, csr-vector, ell, hyb, sell-32,\n\
+                     sell-32-1024, sell-32-all, csr5 (on the host coo, csr-scalar, ell, hyb, sell-8-64, csr5-8-16, ...)\n\
   -ours <sellp,evchyb> : the types of which the better one is reported\n\
+  -peer <libpeer.so,...> : adds other projects' products (peer.h; one rank)\n\
   -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank, host)\n\
   -reps <11>       : repetitions, of which the median counts\n\
   -target <0.004>  : seconds that a type's products of one repetition take together (GPU: 0.02)\n\
@@ -39,199 +45,29 @@ static char help[] =
 
 #include <petscspmv.h>
 #include <petscksp.h>
+#include "contender.h"
 #include "matrices.h"
-#include "mkl.h"
 #include "names.h"
-#include "results.h"
-#include "timing.h"
-#include "device.h"
-#include "cusparsespmv.h"
 #include "oracle.h"
+#include "report.h"
 
-/* The default sets: on the host, on a GPU, and one that takes seconds */
-static const char MatrixSet[] =
-    "stencil7:40,stencil7:100,stencil7:160,bratu:100,fem27:12:3,fem27:30:3,fem27:30:3:0.6,fem27:40:1:0.9,stencil5:1000,"
-    "stencil9:1000,tridiag:1000000,webbase,google,econ,dc1,random:8000,tsopf";
-static const char MatrixDeviceSet[] =
-    "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,webbase,google,random:20000,tsopf,"
-    "rowlen:tests/matrices/dc1.rowlen,stencil7:32";
+#define GAMG_LEVELS(name) ",coarse:1:" name ",interpolation:1:" name ",coarse:2:" name ",interpolation:2:" name
+#define MESHES            "mesh:all" GAMG_LEVELS("mesh:tet1-rcm-cut") GAMG_LEVELS("mesh:elastic-tet1-rcm-cut")
+
+static const struct {
+  const char *name, *host, *device;
+} MatrixSets[] = {
+    {"structured",
+     "stencil7:40,stencil7:100,stencil7:160,bratu:100,fem27:12:3,fem27:30:3,fem27:30:3:0.6,fem27:40:1:0.9,"
+     "stencil5:1000,stencil9:1000,tridiag:1000000",
+     "stencil7:200,bratu:200,fem27:68:3,fem27:68:3:0.6,stencil7:32"},
+    {"meshes", MESHES, MESHES},
+    {"graphs", "webbase,google,econ,dc1,random:8000,tsopf",
+     "webbase,google,random:20000,tsopf,rowlen:tests/matrices/dc1.rowlen"},
+};
+/* A set that takes seconds, to check that everything works */
 static const char MatrixQuickSet[] =
     "stencil7:20,bratu:16,fem27:6:3,stencil9:60,webbase:5000,dc1:5000,random:600,tsopf:4000";
-
-/* ---------------------------------------------------------------- one way to multiply, with its measurements */
-
-typedef struct {
-  char         name[128], viewed[64], note[96];
-  PetscBool    ours, variant, library; /* variant: a format of ours with its own options; library: cuSPARSE */
-  PetscInt     type;                   /* its place in the list of types */
-  Mat          A;                      /* NULL: a baseline outside PETSc */
-  PetscOptions options;
-  MKLMatrix    mkl;
-#if defined(PETSC_HAVE_CUDA)
-  CuSparseMatrix cusparse;
-#endif
-  PetscInt its;                                                                         /* products of one repetition */
-  double   convert, first, refresh, refresh_device, warm, cold, warm_least, cold_least; /* seconds */
-  double  *warm_t, *cold_t;
-  double   error;         /* maximum over all checks; 1 is the bound on rounding errors */
-  double   bytes, memory; /* bytes: of the format and the vectors, if known; memory: on the GPU */
-} Contender;
-
-static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
-{
-  PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
-  if (c->cusparse) {
-    PetscCall(CuSparseMatMult(c->cusparse, x, y));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
-  if (c->A)
-    PetscCall(MatMult(c->A, x, y));
-  else
-    PetscCall(MKLMatMult(c->mkl, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Adds the memory that was allocated on the GPU since the previous call; without a GPU it does nothing */
-static PetscErrorCode CountMemory(double *used, double *available)
-{
-  PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
-  if (DeviceOn) {
-    double now;
-
-    PetscCall(DeviceFreeMemory(&now));
-    if (used) *used += *available - now;
-    *available = now;
-  }
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A type with its own options, "sellp:-mat_sellp_sigma 1". A format (NULL: none) is set up by the first product, which
-   is measured */
-static PetscErrorCode ContenderSetOptions(Contender *c, const char *format, const char *options)
-{
-  PetscInt unused;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscOptionsCreate(&c->options));
-  if (format) PetscCall(PetscOptionsInsertString(c->options, "-mat_spmv_setup_after 0"));
-  if (options) PetscCall(PetscOptionsInsertString(c->options, options));
-  PetscCall(PetscObjectSetOptions((PetscObject)c->A, c->options));
-  PetscCall(MatSetFromOptions(c->A));
-  PetscCall(PetscOptionsAllUsed(c->options, &unused));
-  PetscCheck(!unused, PetscObjectComm((PetscObject)c->A), PETSC_ERR_ARG_WRONG, "%s: the type knows no such option",
-             c->name);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* exists: PETSC_FALSE if the matrix cannot be converted to the type */
-static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, char *ours[], Contender *c,
-                                      PetscBool *exists)
-{
-  MPI_Comm       comm      = PetscObjectComm((PetscObject)A);
-  PetscLogDouble t         = 0.0;
-  double         available = 0.0;
-  const char    *options   = strchr(name, ':'), *format;
-  char           type[64];
-  MatType        got;
-  PetscBool      is;
-
-  PetscFunctionBeginUser;
-  *exists = PETSC_TRUE;
-  PetscCall(PetscMemzero(c, sizeof(*c)));
-  PetscCall(PetscStrncpy(c->name, name, sizeof(c->name)));
-  PetscCall(PetscStrncpy(type, name, options ? PetscMin(sizeof(type), (size_t)(options - name) + 1) : sizeof(type)));
-  for (PetscInt k = 0; k < nours; k++) {
-    PetscCall(PetscStrcmp(name, ours[k], &is));
-    if (is) c->ours = PETSC_TRUE;
-  }
-  PetscCall(CountMemory(NULL, &available));
-  PetscCall(TimeBegin(comm, &t));
-  PetscCall(PetscStrcmp(type, "cusparse", &c->library));
-  PetscCall(PetscStrcmp(name, "mkl", &is));
-  if (c->library) {
-#if defined(PETSC_HAVE_CUDA)
-    PetscCheck(DeviceOn, comm, PETSC_ERR_SUP, "%s needs a GPU", name);
-    PetscCall(CuSparseMatCreate(A, name, &c->cusparse));
-    *exists = (PetscBool)(c->cusparse != NULL);
-    if (*exists) PetscCall(PetscStrncpy(c->viewed, CuSparseProducts[c->cusparse->product].viewed, sizeof(c->viewed)));
-#else
-    SETERRQ(comm, PETSC_ERR_SUP, "%s needs a PETSc with CUDA", name);
-#endif
-  } else if (is) {
-    PetscCall(MKLMatCreate(A, &c->mkl));
-    PetscCall(PetscStrncpy(c->viewed, "mkl_sparse_mv", sizeof(c->viewed)));
-  } else {
-    PetscCall(PetscStrcmp(name, MATAIJ, &is));
-    if (is) {
-      PetscCall(PetscObjectReference((PetscObject)A));
-      c->A = A;
-    } else {
-      PetscCall(PetscStrcmp(type, "sellcuda", &is)); /* AIJ converts to this type only through sell */
-      PetscCall(MatConvert(A, is ? MATSELL : type, MAT_INITIAL_MATRIX, &c->A));
-      if (is) PetscCall(MatConvert(c->A, type, MAT_INPLACE_MATRIX, &c->A));
-      PetscCall(PetscSpMVGetFormat(c->A, &format));
-      if (options || format) PetscCall(ContenderSetOptions(c, format, options ? options + 1 : NULL));
-    }
-    PetscCall(MatGetType(c->A, &got));
-    PetscCall(PetscStrncpy(c->viewed, got, sizeof(c->viewed)));
-    PetscCall(PetscSpMVGetFormat(c->A, &format));
-    c->variant = (PetscBool)(options && format && !c->ours);
-  }
-  PetscCall(TimeEnd(comm, t, &c->convert));
-  PetscCall(CountMemory(&c->memory, &available));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ContenderDestroy(Contender *c)
-{
-  PetscFunctionBeginUser;
-  PetscCall(MKLMatDestroy(&c->mkl));
-#if defined(PETSC_HAVE_CUDA)
-  PetscCall(CuSparseMatDestroy(&c->cusparse));
-#endif
-  PetscCall(MatDestroy(&c->A));
-  PetscCall(PetscOptionsDestroy(&c->options));
-  PetscCall(PetscFree(c->warm_t));
-  PetscCall(PetscFree(c->cold_t));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Multiplies all values by factor, through the arrays if there are any, so that it is not enough for a format to scale
-   only its own copy */
-static PetscErrorCode ChangeValues(Mat A, PetscScalar factor)
-{
-  MatType   type;
-  PetscBool seq, mpi;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetType(A, &type));
-  PetscCall(PetscStrbeginswith(type, MATSEQAIJ, &seq));
-  PetscCall(PetscStrbeginswith(type, MATMPIAIJ, &mpi));
-  if (seq || mpi) {
-    Mat      block[2] = {A, NULL};
-    PetscInt blocks   = 1;
-
-    if (mpi) {
-      PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-      blocks = 2;
-    }
-    for (PetscInt b = 0; b < blocks; b++) {
-      PetscScalar *a;
-      MatInfo      info;
-
-      PetscCall(MatGetInfo(block[b], MAT_LOCAL, &info));
-      PetscCall(MatSeqAIJGetArray(block[b], &a));
-      for (PetscCount k = 0; k < (PetscCount)info.nz_used; k++) a[k] *= factor;
-      PetscCall(MatSeqAIJRestoreArray(block[b], &a));
-    }
-  } else
-    PetscCall(MatScale(A, factor));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* ---------------------------------------------------------------- the measurement */
 
@@ -242,10 +78,11 @@ static PetscErrorCode CheckedProduct(Contender *c, Oracle *o, double factor, dou
   MPI_Comm       comm = PetscObjectComm((PetscObject)o->y);
 
   PetscFunctionBeginUser;
-  PetscCall(VecSet(o->y, (PetscScalar)NAN));
+  PetscCall(VecSet(o->y, c->peer.library ? 0.0 : (PetscScalar)NAN)); /* a peer may skip empty rows */
   PetscCall(TimeBegin(comm, &t));
   PetscCall(Multiply(c, o->x, o->y));
   PetscCall(TimeEnd(comm, t, seconds));
+  if (c->peer.library) PetscCall(PeerMatOrder(&c->peer, o->y));
   PetscCall(OracleCheck(o, factor, &c->error));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -394,131 +231,13 @@ static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- the report */
-
-enum {
-  WARM,
-  COLD,
-  LIBRARY, /* warm, relative to the best of cuSPARSE */
-  RATIOS
-};
-
-typedef struct { /* logarithms of ratios over the matrices */
-  char     name[128];
-  PetscInt n;
-  double   sum[RATIOS], least[RATIOS];
-} Mean;
-
-static void MeanAdd(Mean *m, const double ratio[RATIOS])
-{
-  for (int q = 0; q < RATIOS; q++) {
-    m->sum[q] += ratio[q] > 0.0 ? log(ratio[q]) : 0.0;
-    m->least[q] = m->n ? PetscMin(m->least[q], ratio[q]) : ratio[q];
-  }
-  m->n++;
-}
-
-static double MeanGet(const Mean *m, int q)
-{
-  return m->least[q] > 0.0 ? exp(m->sum[q] / (double)m->n) : 0.0;
-}
-
-static double Ratio(double of, double to)
-{
-  return to > 0.0 ? of / to : 0.0;
-}
-
-static double GFlops(double nnz, double seconds)
-{
-  return seconds > 0.0 ? (PetscDefined(USE_COMPLEX) ? 8e-9 : 2e-9) * nnz / seconds : 0.0;
-}
-
-/* The types side by side, best: the time of the best of cuSPARSE's products */
-static PetscErrorCode ReportText(MPI_Comm comm, double nnz, PetscInt n, const Contender c[], double best)
-{
-  const double aij   = c[0].warm > 0.0 ? c[0].warm : c[0].cold;
-  int          width = 10;
-
-  PetscFunctionBeginUser;
-  for (PetscInt k = 0; k < n; k++) width = PetscMax(width, (int)strlen(c[k].name));
-  if (DeviceOn)
-    PetscCall(PetscPrintf(comm, "  %-*s | %10s %7s %7s %5s %6s %6s | %10s %6s | %9s %9s %9s %8s | %6s\n", width, "type",
-                          "warm [us]", "GF/s", "MB", "share", "x aij", "x cusp", "cold [us]", "x aij", "setup[ms]",
-                          "host[ms]", "dev [us]", "mem [MB]", "error"));
-  else
-    PetscCall(PetscPrintf(comm, "  %-*s %-15s | %10s %7s %6s | %10s %7s %6s | %8s %8s %8s | %6s\n", width, "type",
-                          "viewed as", "warm [us]", "GF/s", "x aij", "cold [us]", "GF/s", "x aij", "convert", "first",
-                          "refresh", "error"));
-  for (PetscInt k = 0; k < n; k++) {
-    if (DeviceOn)
-      PetscCall(PetscPrintf(
-          comm, "  %-*s | %10.2f %7.1f %7.1f %4.0f%% %6.2f %6.2f | %10.2f %6.2f | %9.3f %9.3f %9.1f %8.1f | %6.3g",
-          width, c[k].name, 1e6 * c[k].warm, GFlops(nnz, c[k].warm), 1e-6 * c[k].bytes,
-          100.0 * Ratio(c[k].bytes, c[k].warm) / Device.copy, Ratio(c[0].warm, c[k].warm), Ratio(best, c[k].warm),
-          1e6 * c[k].cold, Ratio(c[0].cold, c[k].cold), 1e3 * c[k].first, 1e3 * c[k].refresh, 1e6 * c[k].refresh_device,
-          1e-6 * c[k].memory, c[k].error));
-    else
-      PetscCall(PetscPrintf(comm, "  %-*s %-15s | %10.1f %7.2f %6.2f | %10.1f %7.2f %6.2f | %8.1f %8.1f %8.1f | %6.3g",
-                            width, c[k].name, c[k].viewed, 1e6 * c[k].warm, GFlops(nnz, c[k].warm),
-                            Ratio(c[0].warm, c[k].warm), 1e6 * c[k].cold, GFlops(nnz, c[k].cold),
-                            Ratio(c[0].cold, c[k].cold), Ratio(c[k].convert, aij), Ratio(c[k].first, aij),
-                            Ratio(c[k].refresh, aij), c[k].error));
-    PetscCall(PetscPrintf(comm, "%s%s%s\n", c[k].error <= 1.0 ? "" : "  WRONG", c[k].note[0] ? "  " : "", c[k].note));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ReportHeader(MPI_Comm comm, FILE *csv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscFPrintf(comm, csv,
-                         "matrix,origin,rows,columns,entries,ranks,type,viewed,ours,warm_s,warm_least_s,warm_ratio,"
-                         "cold_s,cold_least_s,cold_ratio,convert_s,"
-                         "first_s,refresh_s,error,note"));
-  if (DeviceOn)
-    PetscCall(PetscFPrintf(
-        comm, csv,
-        ",device,copy_bytes_per_s,gflops,bytes,share_of_copy,cusparse_ratio,refresh_device_s,device_memory"));
-  PetscCall(PetscFPrintf(comm, csv, "," RESULTS_SOURCE "\n"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Report(const char *name, const char *origin, Mat A, PetscInt n, const Contender c[], double best,
-                             FILE *csv)
-{
-  MPI_Comm    comm = PetscObjectComm((PetscObject)A);
-  MatInfo     info;
-  PetscInt    M, N;
-  PetscMPIInt size;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(MatGetSize(A, &M, &N));
-  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(comm, "\n%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %.0f entries, %.1f a row\n", name,
-                        origin, M, N, info.nz_used, info.nz_used / (double)PetscMax(1, M)));
-  PetscCall(ReportText(comm, info.nz_used, n, c, best));
-  for (PetscInt k = 0; k < n; k++) {
-    PetscCall(PetscFPrintf(comm, csv,
-                           "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT
-                           ",%.0f,%d,%s,%s,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.3g,\"%s\"",
-                           name, origin, M, N, info.nz_used, size, c[k].name, c[k].viewed, (int)c[k].ours, c[k].warm,
-                           c[k].warm_least, Ratio(c[0].warm, c[k].warm), c[k].cold, c[k].cold_least,
-                           Ratio(c[0].cold, c[k].cold), c[k].convert, c[k].first, c[k].refresh, c[k].error, c[k].note));
-    if (DeviceOn)
-      PetscCall(PetscFPrintf(comm, csv, ",%s,%.4g,%.4g,%.0f,%.4g,%.9g,%.9g,%.0f", Device.name, Device.copy,
-                             GFlops(info.nz_used, c[k].warm), c[k].bytes, Ratio(c[k].bytes, c[k].warm) / Device.copy,
-                             Ratio(best, c[k].warm), c[k].refresh_device, c[k].memory));
-    PetscCall(PetscFPrintf(comm, csv, ",%s\n", ResultsSource(DeviceOn ? Device.name : NULL)));
-  }
-  if (csv) fflush(csv);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* ---------------------------------------------------------------- all matrices */
 
 /* The measurements for each matrix, and the results of all matrices */
 typedef struct {
   const char *reference;
   PetscInt    ntypes, nours, wrong;
+  PetscBool   transpose;
   char       *types[MAX_TYPES], *ours[MAX_TYPES];
   /* one per type; the better of ours; the same relative to the best of the others */
   Mean  mean[MAX_TYPES], better, against;
@@ -529,20 +248,26 @@ typedef struct {
 static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, PetscBool report, Bench *b)
 {
   static Contender c[MAX_TYPES];
-  Mat              A;
+  Mat              A, model;
   Oracle           o;
   const char      *origin;
-  char            *name;
+  char            *base, name[PETSC_MAX_PATH_LEN];
   double           grown = 0.0, library = 0.0, best[2][RATIOS] = {{0}, {0}}; /* ours or not */
   PetscInt         n = 0;
   PetscBool        exists;
 
   PetscFunctionBeginUser;
   PetscCall(MatrixCreate(comm, matrix, &A, &origin));
-  PetscCall(OracleCreate(A, &o));
+  if (b->transpose)
+    PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &model));
+  else
+    PetscCall(PetscObjectReference((PetscObject)(model = A)));
+  PetscCall(OracleCreate(model, &o));
+  PetscCall(MatDestroy(&model));
   for (PetscInt k = 0; k < b->ntypes; k++) {
     PetscCall(ContenderCreate(A, b->types[k], b->nours, b->ours, &c[n], &exists));
-    c[n].type = k;
+    c[n].type      = k;
+    c[n].transpose = b->transpose;
     n += exists;
   }
   PetscCall(Measure(A, n, c, &o, s, &grown));
@@ -550,7 +275,8 @@ static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, 
     if (c[k].library && (library == 0.0 || c[k].warm < library)) library = c[k].warm;
   }
   if (report) {
-    PetscCall(PetscStrrchr(matrix, '/', &name)); /* the part after the last slash, or all of it */
+    PetscCall(PetscStrrchr(matrix, '/', &base)); /* the part after the last slash, or all of it */
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", base, b->transpose ? "^T" : ""));
     PetscCall(Report(name, origin, A, n, c, library, b->csv));
     if (grown > 1048576.0)
       PetscCall(PetscPrintf(comm, "  later products took another %.1f MB on the GPU\n", 1e-6 * grown));
@@ -629,11 +355,11 @@ static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
   PetscCall(PetscStrallocpy(b->reference, &b->types[b->ntypes++]));
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(PetscStrcmp(list[k], b->reference, &is));
-    if (!is && size > 1) {
+    if (!is && (size > 1 || b->transpose)) {
       PetscCall(PetscStrncmp(list[k], "cusparse:", 9, &is));
-      if (is)
-        PetscCall(PetscPrintf(comm, "%s is left out: it runs on one rank\n", list[k]));
-      else if (SELL_LOSES_ENTRIES) {
+      if (is || BaselineFind(list[k]))
+        PetscCall(PetscPrintf(comm, "%s is left out: it runs on one rank, and without -transpose\n", list[k]));
+      else if (size > 1 && SELL_LOSES_ENTRIES) {
         PetscBool cuda;
 
         PetscCall(PetscStrcmp(list[k], MATSELL, &is));
@@ -675,19 +401,33 @@ static PetscErrorCode UseDevice(MPI_Comm comm, PetscBool *use)
 }
 #endif
 
-#define MAX_MATRICES 64
+#define MAX_MATRICES 128
 
-/* -matrices, or the default set; then those of -also */
+/* -matrices, or the sets; then those of -also */
 static PetscErrorCode GetMatrices(PetscBool quick, PetscInt *nmatrices, char *matrices[MAX_MATRICES])
 {
-  const char *all = quick ? MatrixQuickSet : DeviceOn ? MatrixDeviceSet : MatrixSet;
-  PetscInt    n;
+  const PetscInt sets      = (PetscInt)(sizeof(MatrixSets) / sizeof(MatrixSets[0]));
+  char           all[2048] = "", *set[8];
+  PetscInt       n, s;
 
   PetscFunctionBegin;
-  PetscCall(GetNames("-matrices", all, MAX_MATRICES, nmatrices, matrices));
+  /* the files of meshes are for real numbers and 32-bit indices */
+  PetscCall(GetNames("-set",
+                     PetscDefined(USE_COMPLEX) || PetscDefined(USE_64BIT_INDICES) ? "structured" : "structured,meshes",
+                     8, &n, set));
+  for (PetscInt k = 0; k < n; k++) {
+    for (s = 0; s < sets && strcmp(set[k], MatrixSets[s].name); s++)
+      ;
+    PetscCheck(s < sets, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-set %s: there are structured, meshes and graphs",
+               set[k]);
+    PetscCall(PetscStrlcat(all, k ? "," : "", sizeof(all)));
+    PetscCall(PetscStrlcat(all, DeviceOn ? MatrixSets[s].device : MatrixSets[s].host, sizeof(all)));
+  }
+  PetscCall(FreeNames(n, set));
+  PetscCall(GetNames("-matrices", quick ? MatrixQuickSet : all, MAX_MATRICES, nmatrices, matrices));
   PetscCall(GetNames("-also", NULL, MAX_MATRICES - *nmatrices, &n, matrices + *nmatrices));
   *nmatrices += n;
-  PetscCall(MatrixListTwins(MAX_MATRICES, nmatrices, matrices));
+  PetscCall(MatrixListAll(MAX_MATRICES, nmatrices, matrices));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -739,8 +479,8 @@ static PetscErrorCode PrintSettings(MPI_Comm comm, const Settings *s)
 
 int main(int argc, char **argv)
 {
-  char        *matrices[MAX_MATRICES], file[PETSC_MAX_PATH_LEN];
-  PetscInt     nmatrices;
+  char        *matrices[MAX_MATRICES], *peers[MAX_PEERS], file[PETSC_MAX_PATH_LEN];
+  PetscInt     nmatrices, npeers;
   PetscBool    set, quick = PETSC_FALSE;
   PetscMPIInt  size, rank;
   Settings     s;
@@ -768,15 +508,21 @@ int main(int argc, char **argv)
   }
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
   PetscCall(GetMatrices(quick, &nmatrices, matrices));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &b.transpose, NULL));
   PetscCall(GetTypes(comm, &b));
   PetscCall(GetSettings(comm, quick, &s));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mkl", file, sizeof(file), &set));
-  if (set && (size > 1 || DeviceOn))
-    PetscCall(PetscPrintf(comm, "-mkl is left out: it runs on %s\n", DeviceOn ? "the host" : "one rank"));
+  if (set && (size > 1 || DeviceOn || b.transpose))
+    PetscCall(PetscPrintf(comm, "-mkl is left out: it runs on one rank of the host, and without -transpose\n"));
   else if (set) {
     PetscCall(MKLOpen(file));
     PetscCall(PetscStrallocpy("mkl", &b.types[b.ntypes++]));
   }
+  PetscCall(GetNames("-peer", NULL, MAX_PEERS, &npeers, peers));
+  for (PetscInt k = 0; k < npeers && size == 1 && !b.transpose; k++) PetscCall(PeerOpen(peers[k]));
+  PetscCall(FreeNames(npeers, peers));
+  for (int k = 0; k < PeerCount && b.ntypes < MAX_TYPES; k++)
+    PetscCall(PetscStrallocpy(Peers[k].name, &b.types[b.ntypes++]));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   if (!rank)
     PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,

@@ -4,7 +4,7 @@
   hosts.py                               # the machine's PETSc, and PETSc 3.26 compiled for the processor, which is built first (6 minutes, once)
   hosts.py -petsc DIR,DIR -ranks 1,8     # the given PETScs and numbers of processes
   hosts.py -report                       # writes the table again
-  hosts.py ... -- -matrices stencil7:100 # options of bench/products/bench
+  hosts.py ... -- -set meshes            # options of bench/products/bench
 
 Results: hosts.csv and hosts.md in -out (default build/results). The machine should be otherwise idle.
 """
@@ -61,6 +61,9 @@ def build(prefix):
 
 def measure(args):
     prefixes = args.petsc.split(",") if args.petsc else [p for p in (machine_petsc(), built_native()) if p]
+    os.environ.setdefault("MESHES", os.path.join(ROOT, "build/meshes/host"))
+    if not glob.glob(os.path.join(os.environ["MESHES"], "*.petsc")):
+        subprocess.run([os.path.join(ROOT, "bench/lib/meshes.py"), "-out", os.environ["MESHES"], "-scale", "0.25"], check=True)
     mkl = glob.glob(os.path.join(ROOT, "build/bench-venv/lib/libmkl_rt.so*"))
     rows, columns = [], []
     for prefix in prefixes:

@@ -1,7 +1,7 @@
 /*
-   The interface of a shared library that offers another project's product to bench/products/peers.c: PeerGet(). It is
-   independent of PETSc, and uses double precision and 32-bit indices. bench/products/peercusparse.cu is such a library; those
-   for other projects are not part of this repository.
+   The interface of a shared library that offers another project's products to bench/bench -peer: PeerGet(). It is
+   independent of PETSc, and uses double precision and 32-bit indices. peercusparse.cu is such a library, which
+   bench/products/peers builds; those for other projects are not part of this repository.
 */
 #pragma once
 
@@ -12,7 +12,7 @@ typedef struct {
      this is not possible, with the reason in message. All arrays, including those of products, are in the order of the
      matrix, except as described by order() */
   void *(*create)(int variant, int m, int n, const int i[], const int j[], const double a[], char message[256]);
-  /* Starts y = A x, with arrays on the device, on CUDA's default stream; returns nonzero after an error. Empty rows may
+  /* Starts y = A x, with arrays on the device, on CUDA's default stream, or on the host without one; returns nonzero after an error. Empty rows may
      be skipped, because y is 0 before */
   int (*mult)(void *product, const double x[], double y[]);
   /* y[k] belongs to row order[k] of A; NULL: to row k */

@@ -18,12 +18,12 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import results
 from results import ours
-from scalingreport import COLUMNS, PAPER_N, charts, load, markdown
+import scalingreport
+from scalingreport import COLUMNS, PAPER_N
 
 # The measurements, most important first
 PARTS = {
@@ -75,12 +75,11 @@ def options():
 # ---------------------------------------------------------------- running
 
 
-class Runs:
+class Runs(results.Runs):
     """The runs and their location, the remaining time, and the results"""
 
     def __init__(self, args):
-        self.args, self.begin, self.failed, self.cut = args, time.time(), 0, 0
-        self.mpiexec = shlex.split(os.environ.get("MPIEXEC") or os.path.join(results.ROOT, "tools", "mpiexec"))
+        super().__init__(args)
         if not args.program:
             built = sorted(glob.glob(os.path.join(results.ROOT, "build", "*", "examples", "bratu")), key=os.path.getmtime)
             args.program = built[-1] if built else ""
@@ -99,14 +98,10 @@ class Runs:
         args.matrices = args.matrices or [f"bratu:{args.n}", "fem27:68:3"]
         args.large = (["bratu:400"] if self.devices else []) if args.large is None else args.large
         args.halo = args.halo or (["peer", "nccl", "host", "petsc"] if self.devices else [])
-        self.where = f"{self.devices} GPUs" if self.devices else f"{os.cpu_count()} cores"
 
     def halos(self, ranks):
         """Some transports need one GPU per process"""
         return [h for h in self.args.halo if ranks > 1 and (h not in ("peer", "nccl") or ranks <= self.devices)]
-
-    def left(self):
-        return self.args.limit - (time.time() - self.begin) if self.args.limit else 1e9
 
     def start(self, ranks, words):
         return results.finish(self.mpiexec, ["-n", str(ranks)] + words + self.args.options, min(self.args.timeout, self.left() - 5))
@@ -223,7 +218,7 @@ class Runs:
 
     def run(self, target):
         a = self.args
-        print(f"{a.program}, {self.where}, processes {a.ranks}, {', '.join(a.parts)}")
+        print(f"{a.program}, {self.where(self.devices)}, processes {a.ranks}, {', '.join(a.parts)}")
         if not a.ex14:
             print("no ex14: name one with -ex14")
         os.makedirs(a.out, exist_ok=True)
@@ -277,19 +272,7 @@ def log_view(path):
 
 def main():
     args = options()
-    targets = args.report or [os.path.join(args.out, "scaling.csv")]
-    runs = None if args.report else Runs(args)
-    if runs:
-        runs.run(targets[0])
-    data = load(targets)
-    if not data:
-        sys.exit("scaling: no figures")
-    stem = os.path.splitext(targets[0])[0]
-    markdown(data, stem + ".md")
-    drawn = [] if args.measure else charts(data, stem)
-    print(open(stem + ".md").read())
-    print(", ".join([stem + ".csv", stem + ".md", *drawn]))
-    sys.exit(1 if runs and (runs.failed or runs.cut) else 0)
+    results.measured("scaling", args, Runs, scalingreport)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ import time
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import results
 from results import ours
-from solvereport import COLUMNS, charts, load, markdown
+import solvereport
+from solvereport import COLUMNS
 
 SHORTEST = 15  # seconds: with less time left, no run of unknown duration begins
 
@@ -116,13 +117,12 @@ def options():
 # ---------------------------------------------------------------- running
 
 
-class Runs:
+class Runs(results.Runs):
     """The runs and their location, the remaining time, and the results"""
 
     def __init__(self, args):
-        self.args, self.begin, self.failed, self.cut = args, time.time(), 0, 0
+        super().__init__(args)
         self.given_up, self.took = {}, {}  # (configuration, ranks, type) or configuration -> why; configuration -> seconds
-        self.mpiexec = shlex.split(os.environ.get("MPIEXEC") or os.path.join(results.ROOT, "tools", "mpiexec"))
         if not args.petsc:
             built = sorted(glob.glob(os.path.join(results.ROOT, "build", "*", "tests", "petsc", EX45.replace("/", "-"))), key=os.path.getmtime)
             args.petsc = os.path.dirname(built[-1]) if built else ""
@@ -139,7 +139,6 @@ class Runs:
         if self.devices and self.warm(["aijcusparse"], True):
             print("no solve on the GPU, so the host is measured")
             self.devices = 0
-        self.where = f"{self.devices} GPUs" if self.devices else f"{os.cpu_count()} cores"
         args.ranks = args.ranks or [r for r in (1, 2) if r <= (self.devices or os.cpu_count())]
         args.types = args.types or (["aijcusparse", "sellp", "evchyb", "sellp:device"] if self.devices else ["aij", "sellp", "evchyb"])
         args.timed = (1 if self.devices and not args.quick else 0) if args.timed is None else args.timed
@@ -152,9 +151,6 @@ class Runs:
 
     def file(self, configuration):
         return self.args.program if configuration.program == BRATU else os.path.join(self.args.petsc, configuration.program.replace("/", "-"))
-
-    def left(self):
-        return self.args.limit - (time.time() - self.begin) if self.args.limit else 1e9
 
     def words(self, c, kind, size, device):
         kind, _, krylov = kind.partition(":")
@@ -205,7 +201,7 @@ class Runs:
 
     def run(self, target):
         a = self.args
-        print(f"{a.petsc}, {self.where}, processes {a.ranks}, {', '.join(c.name for c in self.configurations)}")
+        print(f"{a.petsc}, {self.where(self.devices)}, processes {a.ranks}, {', '.join(c.name for c in self.configurations)}")
         size, device = "quick" if a.quick else "gpu" if self.devices else "host", bool(self.devices)
         os.makedirs(a.out, exist_ok=True)
         self.warm(a.types, device)
@@ -303,20 +299,7 @@ def main():
     if args.tutorials:
         print(" ".join(sorted({c.program for c in CONFIGURATIONS} - {BRATU})))
         return
-    targets = args.report or [os.path.join(args.out, "solves.csv")]
-    runs = None if args.report else Runs(args)
-    if runs:
-        runs.run(targets[0])
-    data = load(targets)
-    if not data:
-        sys.exit("solve: no figures")
-    stem = os.path.splitext(targets[0])[0]
-    markdown(data, stem + ".md")
-    drawn = [] if args.measure else charts(data, stem)
-    with open(stem + ".md") as f:
-        print(f.read())
-    print(", ".join([*targets, stem + ".md", *drawn]))
-    sys.exit(1 if runs and (runs.failed or runs.cut) else 0)
+    results.measured("solves", args, Runs, solvereport)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,7 @@
 
 #include "core/spmvcore.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
-  #include "core/cuda/product/paper.h"
-  #include "mat/impls/evchyb/evchybcuda.h"
-  #include "mat/impls/sellp/sellpcuda.h"
+  #include "core/cuda/spmvcuda.h"
 #endif
 
 #if defined(__CUDACC__)
@@ -102,18 +100,6 @@ PETSC_INTERN void StoredReference(const Stored *, const PetscScalar *x, PetscSca
    its arrays */
 PETSC_INTERN cudaError_t StoredUpload(const Stored *host, const SpMVCudaCSR *, Stored *device, cudaStream_t);
 PETSC_INTERN cudaError_t StoredRelease(Stored *device);
-
-/*
-  EVC-HYB's kernel with one operand held constant (1), so that it need not be loaded: x and its indices, A's values, or
-  both. Or with x loaded by other than read-only loads: through the L1 cache, or bypassing it, from L2
-*/
-typedef enum { HELD_X, HELD_A, HELD_BOTH, LOADED_L1, LOADED_L2 } Held;
-PETSC_INTERN cudaError_t EVCHYBHeldSetUp(Held, const SpMVCudaCSR *, const EVCHYBParams *, cudaStream_t,
-                                         SpMVCudaStore *);
-
-/* One of STREAM's kernels, see stream.h */
-PETSC_INTERN cudaError_t StreamCUDA(int kernel, int64_t n, double scalar, double *a, double *b, double *c,
-                                    cudaStream_t);
 
 PETSC_INTERN cudaError_t MultCOOScalar(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
 PETSC_INTERN cudaError_t MultCOOSegmented(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
