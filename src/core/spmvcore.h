@@ -131,13 +131,6 @@ PETSC_INTERN PetscInt SpMVStoreColumnsByRows(SpMVStore, PetscInt count);
 PETSC_INTERN void SpMVStoreMultTranspose(SpMVStore, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z,
                                          PetscScalar *y);
 
-/* The oracle: decodes a store one entry at a time, in the simplest way. `entry` is called for padding too (row -1). */
-typedef void (*SpMVVisitor)(void *ctx, PetscInt row, PetscInt col, PetscScalar value);
-PETSC_INTERN void SpMVStoreVisit(SpMVStore, SpMVVisitor entry, void *ctx);
-PETSC_INTERN void SpMVStoreMultReference(SpMVStore, const PetscScalar *x, const PetscScalar *z, PetscScalar *y);
-PETSC_INTERN void SpMVStoreMultTransposeReference(SpMVStore, PetscBool conjugate, const PetscScalar *x,
-                                                  const PetscScalar *z, PetscScalar *y);
-
 /* The instruction set of the kernels: the best that this processor has, unless a test sets another */
 typedef enum { SPMV_ISA_AUTO, SPMV_ISA_PORTABLE, SPMV_ISA_AVX2, SPMV_ISA_AVX512, SPMV_ISA_AVX512_GATHER } SpMVISA;
 PETSC_INTERN PetscBool   SpMVSetISA(SpMVISA); /* PETSC_FALSE, and no change, if this processor or this build lacks it */

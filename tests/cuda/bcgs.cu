@@ -4,7 +4,9 @@
   arguments are those of `krylov`.
 */
 #include "krylov.cuh"
-#include "mat/impls/sellp/sellpcuda.h"
+#include "mat/impls/sellp/sellp.h"
+
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 
 using Problem = ProblemOf<SpMVCudaBCGS>;
 

@@ -4,7 +4,9 @@
   `krylov quick` or `krylov race`. With `count` as the last argument, it prints the number of checks that passed.
 */
 #include "krylov.cuh"
-#include "mat/impls/sellp/sellpcuda.h"
+#include "mat/impls/sellp/sellp.h"
+
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 
 using Problem = ProblemOf<SpMVCudaCG>;
 

@@ -3,9 +3,11 @@
 */
 #pragma once
 
-#include "mat/impls/evchyb/evchybcuda.h"
-#include "mat/impls/sellp/sellpcuda.h"
+#include "mat/impls/evchyb/evchyb.h"
+#include "mat/impls/sellp/sellp.h"
 #include "common.cuh"
+
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp, SpMVCudaEVCHYBSetUp;
 
 using Setup = decltype(Layout::setup);
 

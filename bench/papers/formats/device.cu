@@ -383,6 +383,14 @@ template <bool L1> struct Loading {
   }
 };
 
+cudaError_t EVCHYBLeaveSorted(SpMVCudaStore store)
+{
+  EVCHYBPaperLayout *layout = dynamic_cast<EVCHYBPaperLayout *>(store);
+  if (!layout) return cudaErrorNotSupported;
+  layout->permute = false;
+  return cudaSuccess;
+}
+
 cudaError_t EVCHYBHeldSetUp(Held held, const SpMVCudaCSR *csr, const EVCHYBParams *p, cudaStream_t stream,
                             SpMVCudaStore *store)
 {

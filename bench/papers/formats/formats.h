@@ -15,9 +15,9 @@
 
 #include "core/spmvcore.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
-  #include "core/cuda/product/paper.h"
-  #include "mat/impls/evchyb/evchybcuda.h"
-  #include "mat/impls/sellp/sellpcuda.h"
+  #include "core/cuda/spmvcuda.h"
+  #include "mat/impls/evchyb/evchyb.h"
+  #include "mat/impls/sellp/sellp.h"
 #endif
 
 #if defined(__CUDACC__)
@@ -85,6 +85,8 @@ struct _n_Baseline {
 #endif
 };
 
+typedef void (*StoredVisitor)(void *ctx, PetscInt row, PetscInt col, PetscScalar value); /* row -1: padding */
+
 PETSC_INTERN const Baseline Baselines[];
 PETSC_INTERN const int      BaselineCount;
 
@@ -93,7 +95,7 @@ PETSC_INTERN PetscErrorCode StoredCreate(const Baseline *, const SpMVCSR *, Stor
 PETSC_INTERN PetscErrorCode StoredFill(Stored *, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode StoredDestroy(Stored *);
 PETSC_INTERN double         StoredBytes(const Stored *); /* bytes that a product reads, without x and y */
-PETSC_INTERN void           StoredVisit(const Stored *, SpMVVisitor, void *ctx);
+PETSC_INTERN void           StoredVisit(const Stored *, StoredVisitor, void *ctx);
 /* slow and simple, with StoredVisit() */
 PETSC_INTERN void StoredReference(const Stored *, const PetscScalar *x, PetscScalar *y);
 
@@ -110,6 +112,10 @@ PETSC_INTERN cudaError_t StoredRelease(Stored *device);
 typedef enum { HELD_X, HELD_A, HELD_BOTH, LOADED_L1, LOADED_L2 } Held;
 PETSC_INTERN cudaError_t EVCHYBHeldSetUp(Held, const SpMVCudaCSR *, const EVCHYBParams *, cudaStream_t,
                                          SpMVCudaStore *);
+
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp, SpMVCudaEVCHYBSetUp;
+/* of a store of EVC-HYB's published kernel: products leave y in the order of the sorted rows ("without reordering") */
+PETSC_INTERN cudaError_t EVCHYBLeaveSorted(SpMVCudaStore);
 
 /* One of STREAM's kernels, see stream.h */
 PETSC_INTERN cudaError_t StreamCUDA(int kernel, int64_t n, double scalar, double *a, double *b, double *c,

@@ -34,8 +34,8 @@ static char help[] =
 #include "results.h"
 #include "cusparsespmv.h"
 #include "stream.h"
+#include "partition.h"
 #include "mat/impls/sellp/sellp.h"
-#include "mat/impls/evchyb/evchyb.h"
 #include <petscspmv.h>
 #include <unistd.h>
 #if defined(PETSCSPMV_HAVE_CUDA)
@@ -221,7 +221,7 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
       PetscCallCUDA(
           SpMVCudaSELLPSetUp(&s->P->csr, &p, CoreFormats[s->which].cuda, PETSC_FALSE, Device.stream, &s->cuda));
     PetscCallCUDA(SpMVCudaFill(s->cuda, &s->P->csr, Device.stream));
-    if (CoreFormats[s->which].sorted) PetscCallCUDA(SpMVCudaSetReorder(s->cuda, PETSC_FALSE));
+    if (CoreFormats[s->which].sorted) PetscCallCUDA(EVCHYBLeaveSorted(s->cuda));
     SpMVCudaGetStats(s->cuda, &stats);
   } else
 #endif
@@ -583,13 +583,11 @@ static PetscErrorCode ReportPartition(const Problem *P, FILE *csv)
   EVCHYBParams    p;
   EVCHYBPartition part;
   Subject         s;
-  PetscInt       *length;
+  const SpMVCSR   csr = {P->m, P->n, P->R.i, P->R.j, NULL};
 
   PetscFunctionBeginUser;
   EVCHYBParamsDefault(&p);
-  PetscCall(PetscMalloc1(P->m, &length));
-  for (PetscInt r = 0; r < P->m; r++) length[r] = P->R.i[r + 1] - P->R.i[r];
-  PetscCall(EVCHYBPartitionCreate(P->m, P->n, length, NULL, &p, &part));
+  PetscCall(EVCHYBPartitionCreate(&csr, &p, &part));
   PetscCall(PetscMemzero(&s, sizeof(s)));
   PetscCall(PetscStrncpy(s.name, "partition", sizeof(s.name)));
   PetscCall(PetscSNPrintf(s.kernel, sizeof(s.kernel),
@@ -597,7 +595,6 @@ static PetscErrorCode ReportPartition(const Problem *P, FILE *csv)
                           part.ell_entries, part.csr_entries));
   PetscCall(ReportLine(P, &s, csv));
   PetscCall(EVCHYBPartitionDestroy(&part));
-  PetscCall(PetscFree(length));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,7 +1,6 @@
 /*
   EVC-HYB on the device: the format's own rules for forming slices, from its parameters and the matrix.
 */
-#include "evchybcuda.h"
 #include "paper.cuh"
 
 namespace spmv {
@@ -15,6 +14,8 @@ constexpr SpMVNames ROWS = SPMV_NAMES("CUDA EVC-HYB rows"), NODES = SPMV_NAMES("
 
 } // namespace
 } // namespace spmv
+
+PETSC_INTERN SpMVCudaSetUp SpMVCudaEVCHYBSetUp;
 
 cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const void *params, SpMVCudaKernel kernel, PetscBool transpose,
                                 cudaStream_t stream, SpMVCudaStore *store)

@@ -2,7 +2,6 @@
   SELL-P on the device: the format's own rules for forming slices, from its parameters and the matrix.
 */
 #include "paper.cuh"
-#include "sellpcuda.h"
 
 namespace spmv {
 namespace {
@@ -19,6 +18,8 @@ constexpr SpMVNames ROWS = SPMV_NAMES("CUDA SELL-P slices"), NODES = SPMV_NAMES(
 
 } // namespace
 } // namespace spmv
+
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 
 cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const void *params, SpMVCudaKernel kernel, PetscBool transpose,
                                cudaStream_t stream, SpMVCudaStore *store)

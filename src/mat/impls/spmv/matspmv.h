@@ -36,11 +36,8 @@
   #include "core/cuda/spmvcuda.h"
   #define SpMVIfCUDA(f)     f
   #define SpMVBoundToCPU(A) (A)->boundtocpu
-#else /* the names of types, for declarations */
-typedef int                      cudaError_t, SpMVCudaKernel;
-typedef struct CUstream_st      *cudaStream_t;
-typedef struct _n_SpMVCudaStore *SpMVCudaStore;
-typedef struct _n_SpMVCudaCSR    SpMVCudaCSR;
+#else
+typedef int SpMVCudaSetUp(void);
   #define SpMVIfCUDA(f)     NULL
   #define SpMVBoundToCPU(A) PETSC_TRUE
 #endif
@@ -84,10 +81,7 @@ struct _n_SpMVFormat {
   PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVStore *); /* creates the layout from the pattern */
   /* the format's part of a view */
   PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len);
-  /* creates the layout of A or its transpose on the device; returns cudaErrorNotSupported if the parent's product is to
-     be used */
-  cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, SpMVCudaKernel, PetscBool transpose, cudaStream_t,
-                           SpMVCudaStore *);
+  SpMVCudaSetUp *setupcuda; /* the same on the device; NULL, or cudaErrorNotSupported: the parent's product is used */
 };
 
 /* The names of SpMVKernel, for PetscOptionsEnum() */
@@ -123,8 +117,6 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   {                                                                                                                 \
     return MatCreate_SpMV(A, &SpMVFormat##NAME);                                                                    \
   }                                                                                                                 \
-  PETSC_INTERN cudaError_t      SpMVCuda##NAME##SetUp(const SpMVCudaCSR *, const void *, SpMVCudaKernel, PetscBool, \
-                                                      cudaStream_t, SpMVCudaStore *);                               \
   PETSC_INTERN const SpMVFormat SpMVFormat##NAME
 
 /* PetscObjectOptionsBegin() with a title: -help has already printed the Mat's options when the type is set */
