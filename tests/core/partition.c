@@ -37,8 +37,8 @@ static void CheckPartition(const char *name, const SpMVCSR *A, const EVCHYBParam
 {
   const PetscInt m    = A->m;
   PetscInt       next = 0, ranged = 0, *length, *first;
-  PetscInt64 ell = 0, csr = 0;
-  char      *seen;
+  PetscInt64     ell = 0, csr = 0;
+  char          *seen;
 
   PetscCallAbort(PETSC_COMM_SELF, PetscCalloc1(m, &seen));
   PetscCallAbort(PETSC_COMM_SELF, PetscMalloc2(m, &length, m, &first));
@@ -56,8 +56,7 @@ static void CheckPartition(const char *name, const SpMVCSR *A, const EVCHYBParam
 
       Expect(length[q] <= length[r], "%s: place %d", name, (int)k);
       if (length[q] == length[r])
-        Expect(!length[q] || first[q] < first[r] || (first[q] == first[r] && q < r), "%s: place %d", name,
-               (int)k);
+        Expect(!length[q] || first[q] < first[r] || (first[q] == first[r] && q < r), "%s: place %d", name, (int)k);
     }
   }
   for (PetscInt b = 0; b < E->nblocks; b++) {

@@ -105,8 +105,8 @@ static inline void SpMVStoreMultReference(SpMVStore B, const PetscScalar *x, con
   SpMVStoreVisit(B, SpMVReferenceEntry, &R);
 }
 
-static inline void SpMVStoreMultTransposeReference(SpMVStore B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z,
-                                     PetscScalar *y)
+static inline void SpMVStoreMultTransposeReference(SpMVStore B, PetscBool conjugate, const PetscScalar *x,
+                                                   const PetscScalar *z, PetscScalar *y)
 {
   SpMVReference R = {x, y, conjugate};
 

@@ -131,7 +131,7 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
   Device<Number> a(A.a);
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
   SpMVCudaStore  store;
-  auto each = [&](const char *what, std::function<cudaError_t()> f) {
+  auto           each = [&](const char *what, std::function<cudaError_t()> f) {
     bool good = true, more = true;
     for (int n = 0; more && n < 1000; n++) {
       allocations             = n;

@@ -151,7 +151,7 @@ struct _n_SpMVCudaStore {
   }
   // Several columns at once, with the same result as a product with each
   virtual cudaError_t MultColumns(SpMVCudaForm, const spmv::Operands &, const spmv::Columns &, cudaStream_t);
-  virtual void        Stats(SpMVStats *) const            = 0; // `bytes` counts only the arrays of the derived class
+  virtual void        Stats(SpMVStats *) const = 0; // `bytes` counts only the arrays of the derived class
 
   // Launches what For() says; overridden by stores whose kernels have other arguments
   virtual cudaError_t Multiply(const spmv::Product &, cudaStream_t);

@@ -153,17 +153,15 @@ static PetscErrorCode MatBatchCheckBlocks(Mat A, const SpMVCSR *csr, const MatBa
 /* The diagonal block on this process. Entries outside of it belong to no problem */
 static PetscErrorCode MatBatchGetBlock(Mat A, Mat *D)
 {
-  Mat       B;
-  SpMVCSR   csr;
-  PetscBool mpi;
+  Mat     B;
+  SpMVCSR csr;
 
   PetscFunctionBegin;
   *D = A;
-  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
              "%" PetscInt_FMT " local rows and %" PetscInt_FMT " local columns: the problems of a batch are square",
              A->rmap->n, A->cmap->n);
-  if (!mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!SpMVIsMPI(A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, D, &B, NULL));
   PetscCall(MatSpMVGetPattern_Seq(B, &csr));
   for (PetscInt r = 0; csr.i[csr.m] && r < csr.m; r++)

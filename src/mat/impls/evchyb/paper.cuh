@@ -110,8 +110,7 @@ __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, SpMVCudaForm form, const
     Scalar sum = Num::zero();
     if (row < NROWB) {
       const int64_t n = iib[row] - iib[0], len = iib[row + 1] - iib[row];
-      for (int64_t j = thread_lane; j < len; j += TPR)
-        sum = Term<Arithmetic>(vb[n + j], idxb[n + j], x, form, sum);
+      for (int64_t j = thread_lane; j < len; j += TPR) sum = Term<Arithmetic>(vb[n + j], idxb[n + j], x, form, sum);
     }
     sd1[tid] = sum;
     __syncthreads();

@@ -91,11 +91,6 @@ PetscErrorCode MatSpMVSet(Mat A, Mat_SpMV *spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
-{
-  return PetscStrbeginswith(((PetscObject)A)->type_name, "mpi", mpi);
-}
-
 /*
   If AIJ's own product is faster, it replaces ours, so that small matrices do not even pay for checking the object
   state; assembly installs ours again. AIJ's product is correct even if the matrix changes in the meantime. The

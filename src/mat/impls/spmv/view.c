@@ -60,7 +60,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 {
   Mat_SpMV         *spmv;
   PetscViewerFormat format;
-  PetscBool         isascii, mpi;
+  PetscBool         isascii;
   SpMVStats         stats[2];
 
   PetscFunctionBegin;
@@ -75,8 +75,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
   if (!isascii || !A->assembled || A->factortype ||
       (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL))
     PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVIsMPI(A, &mpi));
-  if (mpi) {
+  if (SpMVIsMPI(A)) {
     const char *const which[2] = {", diagonal blocks", ", off-diagonal blocks"};
     const MPI_Comm    comm     = PetscObjectComm((PetscObject)A);
 
@@ -154,7 +153,6 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
 {
   Mat_SpMV *spmv;
   Mat       block[2] = {A, NULL};
-  PetscBool mpi;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
@@ -166,8 +164,7 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
              ((PetscObject)A)->type_name);
   PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
   PetscCall(PetscMemzero(info, sizeof(*info)));
-  PetscCall(SpMVIsMPI(A, &mpi));
-  if (mpi) {
+  if (SpMVIsMPI(A)) {
     PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
     PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   }

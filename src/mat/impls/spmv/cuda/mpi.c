@@ -31,7 +31,7 @@ static PetscErrorCode SpMVMultPlanBlockByVec(const SpMVMultPlan *plan, int k, co
     if (z && z != y) PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, size[plan->transpose], z, &zz));
     if (z == y) zz = yy;
     if (block->boundtocpu)
-      PetscCall(MatSpMVApply_Seq(block, op, xx, zz, yy));
+      PetscCall(MatSpMVApply_Seq(block, own, op, xx, zz, yy));
     else
       PetscCall(MatSpMVApplyParent_Seq(block, own, op, xx, zz, yy));
     PetscCall(VecCUDAGetArrayRead(yy, &result)); /* copies the result to the device if the host has computed it */
@@ -304,13 +304,11 @@ PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVMultPlanKind kind, Vec x, Vec y, S
   const SpMVMultPlan *made  = NULL;
   SpMVWhere           where = {.any = PETSC_TRUE, .all = PETSC_TRUE};
   Mat_SpMV           *spmv;
-  PetscBool           mpi;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(plan, sizeof(*plan)));
-  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(MatSpMVGet(A, &spmv));
-  if (mpi) {
+  if (SpMVIsMPI(A)) {
     if (x) PetscCall(SpMVVecsWhere(x, NULL, y, &where));
     PetscCall(MatSpMVGetPlan_MPICUDA(A, spmv, kind, &where, &made));
     if (made && (kind != SPMV_PLAN_COLUMNS || !spmv->cuda->columns_lack)) *plan = *made;

@@ -274,14 +274,19 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatMultHermitianTranspose_SeqSpMVCUDA(Mat A, Vec xx, Vec yy)
-{
-  return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, NULL, yy);
-}
-
 static PetscErrorCode MatMultHermitianTransposeAdd_SeqSpMVCUDA(Mat A, Vec xx, Vec yy, Vec zz)
 {
-  return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, yy, zz);
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatSpMVApply_Seq(A, spmv, SPMV_HERMITIAN, xx, yy, zz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultHermitianTranspose_SeqSpMVCUDA(Mat A, Vec xx, Vec yy)
+{
+  return MatMultHermitianTransposeAdd_SeqSpMVCUDA(A, xx, NULL, yy);
 }
 
 /* rr = bb - A xx in one kernel. On the host MatResidual() calls MatMult() and VecAYPX() */
@@ -294,7 +299,7 @@ static PetscErrorCode MatResidual_SeqSpMVCUDA(Mat A, Vec bb, Vec xx, Vec rr)
   if (!A->boundtocpu) {
     PetscCall(MatSpMVApply_SeqCUDA(A, spmv, SPMV_RESIDUAL, xx, bb, rr));
   } else {
-    PetscCall(MatSpMVApply_Seq(A, SPMV_NORMAL, xx, NULL, rr));
+    PetscCall(MatSpMVApply_Seq(A, spmv, SPMV_NORMAL, xx, NULL, rr));
     PetscCall(VecAYPX(rr, -1.0, bb));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

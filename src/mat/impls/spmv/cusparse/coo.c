@@ -242,11 +242,10 @@ static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, Petsc
   Mat_SpMV    *spmv;
   SpMVCOO     *coo = NULL;
   SpMVCOOPlace place;
-  PetscBool    sorts = PETSC_FALSE, mpi;
+  PetscBool    sorts = PETSC_FALSE, mpi = SpMVIsMPI(A);
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(MatSpMVGetCOOPlace(A, spmv, &place));
   PetscCall(MatSpMVSortsCOO(A, place, n, &sorts));
   if (sorts) PetscCall(MatSpMVSortCOO_CUDA(A, spmv, mpi, n, i, j, &coo));
@@ -363,14 +362,13 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   const PetscScalar *array[2] = {v, NULL};
   Mat                block[2] = {A, NULL};
   SpMVCOO           *coo;
-  PetscBool          mpi;
+  const PetscBool    mpi = SpMVIsMPI(A);
   PetscObject        theirs;
   void              *copy;
   cudaError_t        error;
 
   PetscFunctionBegin;
   PetscCall(SpMVCOOGet(A, &coo));
-  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &theirs));
   PetscCheck(coo || theirs, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
              "Call MatSetPreallocationCOO() before MatSetValuesCOO()");
@@ -415,7 +413,7 @@ PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
 {
   SpMVCOO  *coo;
   Mat       block[2] = {A, NULL};
-  PetscBool mpi;
+  const int blocks   = SpMVIsMPI(A) ? 2 : 1;
 
   PetscFunctionBegin;
   PetscCall(SpMVCOOGet(A, &coo));
@@ -424,9 +422,8 @@ PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
   if (!coo) PetscFunctionReturn(PETSC_SUCCESS);
   bytes[0] = coo->exchange.nsend * (PetscInt64)(sizeof(PetscInt64) + sizeof(PetscScalar)) +
              coo->exchange.nreceive * (PetscInt64)sizeof(PetscScalar);
-  PetscCall(SpMVIsMPI(A, &mpi));
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < (mpi ? 2 : 1); k++) {
+  if (blocks > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < blocks; k++) {
     const PetscInt64 nonzeros = SpMVCudaCOONonzeros(coo->map[k]);
 
     bytes[0] += SpMVCudaCOOBytes(coo->map[k]);
