@@ -47,32 +47,22 @@ static PetscErrorCode MatBatchSetSizes(Mat A, const MatBatch *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: creates the AIJ matrix, whose blocks own the arrays from then on; they are freed after an error */
-static PetscErrorCode MatBatchCreateAIJ(MPI_Comm comm, PetscInt m, MatBatchArrays *s, Mat *A)
+/* Collective: creates the AIJ matrix, whose blocks hold the container of the arrays */
+static PetscErrorCode MatBatchCreateAIJ(MPI_Comm comm, PetscInt m, MatBatchArrays *s, PetscContainer container, Mat *A)
 {
-  PetscContainer container;
-  Mat            block[2] = {NULL, NULL};
-  PetscMPIInt    size;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  Mat block[2] = {NULL, NULL};
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
-  PetscCall(PetscContainerSetPointer(container, s));
-  PetscCall(PetscContainerSetCtxDestroy(container, MatBatchArraysDestroyCtx));
-  if (size == 1) {
-    SpMVCall(MatCreateSeqAIJWithArrays(comm, m, m, s->i, s->j, s->a, A));
+  if (!s->none) {
+    PetscCall(MatCreateSeqAIJWithArrays(comm, m, m, s->i, s->j, s->a, A));
     block[0] = *A;
   } else {
-    SpMVCall(MatCreateMPIAIJWithSplitArrays(comm, m, m, PETSC_DETERMINE, PETSC_DETERMINE, s->i, s->j, s->a, s->none,
-                                            s->none, s->a, A));
-    SpMVCall(MatMPIAIJGetSeqAIJ(*A, &block[0], &block[1], NULL));
+    PetscCall(MatCreateMPIAIJWithSplitArrays(comm, m, m, PETSC_DETERMINE, PETSC_DETERMINE, s->i, s->j, s->a, s->none,
+                                             s->none, s->a, A));
+    PetscCall(MatMPIAIJGetSeqAIJ(*A, &block[0], &block[1], NULL));
   }
   for (int k = 0; k < 2 && block[k]; k++)
-    SpMVCall(PetscObjectCompose((PetscObject)block[k], "PetscSpMVBatchArrays", (PetscObject)container));
-done:
-  PetscCall(PetscContainerDestroy(&container));
-  PetscCall(ierr);
+    PetscCall(PetscObjectCompose((PetscObject)block[k], "PetscSpMVBatchArrays", (PetscObject)container));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,21 +72,26 @@ done:
 */
 static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscErrorCode ierr, MatBatch *b, MatBatchArrays *s, Mat *A)
 {
-  Mat         B = NULL;
-  PetscMPIInt size;
+  Mat            B         = NULL;
+  PetscContainer container = NULL;
+  PetscMPIInt    size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (!ierr && size > 1) ierr = PetscCalloc1((size_t)b->first[b->problems] + 1, &s->none);
+  if (!ierr) ierr = PetscContainerCreate(PETSC_COMM_SELF, &container);
   ierr = SpMVAgree(comm, ierr);
   if (ierr) {
     if (s) PetscCall(MatBatchArraysFree(s));
     PetscCall(PetscFree(s));
   } else {
-    ierr = MatBatchCreateAIJ(comm, b->first[b->problems], s, &B);
+    PetscCall(PetscContainerSetPointer(container, s));
+    PetscCall(PetscContainerSetCtxDestroy(container, MatBatchArraysDestroyCtx));
+    ierr = MatBatchCreateAIJ(comm, b->first[b->problems], s, container, &B);
     if (!ierr) ierr = MatBatchSetSizes(B, b);
     ierr = SpMVAgree(comm, ierr);
   }
+  PetscCall(PetscContainerDestroy(&container));
   if (ierr)
     PetscCall(MatBatchFree(&b));
   else

@@ -43,26 +43,7 @@ done:
 
 PetscErrorCode MatBatchSet(Mat A, MatBatch *b)
 {
-  PetscContainer container;
-
-  PetscFunctionBegin;
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container)); /* one rank alone may ask for its problems */
-  PetscCall(PetscContainerSetPointer(container, b));
-  PetscCall(PetscContainerSetCtxDestroy(container, MatBatchDestroyCtx));
-  PetscCall(PetscObjectCompose((PetscObject)A, MatBatchContainer, (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatBatchQuery(Mat A, MatBatch **b)
-{
-  PetscContainer container;
-
-  PetscFunctionBegin;
-  *b = NULL;
-  PetscCall(PetscObjectQuery((PetscObject)A, MatBatchContainer, (PetscObject *)&container));
-  if (container) PetscCall(PetscContainerGetPointer(container, (void **)b));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SpMVDataSet(A, MatBatchContainer, b, MatBatchDestroyCtx);
 }
 
 /* Gives B, which was created from A, the problems of A */
@@ -77,7 +58,7 @@ PetscErrorCode MatBatchKeep(Mat A, Mat B)
         PetscMalloc1(PetscMax(1, A->nblocks), &B->bsizes)); /* on all processes or on none: MatView() needs that */
     PetscCall(PetscArraycpy(B->bsizes, A->bsizes, A->nblocks));
   }
-  PetscCall(MatBatchQuery(A, &a));
+  PetscCall(SpMVDataGet(A, MatBatchContainer, &a));
   if (!a || a->found) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatBatchNew(a->problems, &b));
   PetscCall(PetscArraycpy(b->first, a->first, a->problems + 1));
@@ -250,7 +231,7 @@ static PetscErrorCode MatBatchGet(Mat A, MatBatch **b, Mat *D)
              ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(not set)");
   PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
              "The matrix is not assembled: it has no problems yet");
-  PetscCall(MatBatchQuery(A, b));
+  PetscCall(SpMVDataGet(A, MatBatchContainer, b));
   PetscCall(MatBatchGetBlock(A, D));
   if (!*b || (*b)->block != ((PetscObject)*D)->id || (*b)->nonzerostate != (*D)->nonzerostate ||
       !MatBatchHasBlocks(A, *b))

@@ -10,18 +10,18 @@ static PetscErrorCode MatSpMVUnhook(Mat);
    seqaijcusparsesellp */
 static PetscErrorCode SpMVFormatFind(MatType type, const SpMVFormat **format)
 {
-  const char *const prefix[] = {"", "seq", "mpi", "seqaij", "mpiaij", "aij", "seqaijcusparse", "mpiaijcusparse"};
-  char              name[64];
+  const char *const prefix[] = {"seq", "mpi", "aij", "cusparse"};
   PetscBool         same;
 
   PetscFunctionBegin;
   *format = NULL;
+  for (size_t p = 0; p < PETSC_STATIC_ARRAY_LENGTH(prefix); p++) {
+    PetscCall(PetscStrbeginswith(type, prefix[p], &same));
+    if (same) type += strlen(prefix[p]);
+  }
   for (int f = 0; SpMVFormats[f]; f++) {
-    for (size_t p = 0; p < PETSC_STATIC_ARRAY_LENGTH(prefix); p++) {
-      PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", prefix[p], SpMVFormats[f]->name));
-      PetscCall(PetscStrcmp(type, name, &same));
-      if (same) *format = SpMVFormats[f];
-    }
+    PetscCall(PetscStrcmp(type, SpMVFormats[f]->name, &same));
+    if (same) *format = SpMVFormats[f];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -13,24 +13,18 @@ static PetscInt64 SpMVStatsFormatted(const SpMVStats *stats)
 static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpMVStats *local, MPI_Comm comm,
                                     PetscViewer viewer)
 {
-  SpMVStats  all = *local;
+  const int  numbers = (int)(offsetof(SpMVStats, node) / sizeof(PetscInt64)); /* the members that are sums */
+  SpMVStats  all     = *local;
   char       what[256], rest[64] = "";
-  PetscInt64 sum[8] = {SpMVStatsFormatted(local), local->stored,      local->slices, local->diagonal,
-                       local->long_rows,          local->long_stored, local->bytes,  local->nonzeros};
+  PetscInt64 unformatted = local->nonzeros - SpMVStatsFormatted(local);
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 8, MPIU_INT64, MPI_SUM, comm));
-  all.nonzeros    = sum[0];
-  all.stored      = sum[1];
-  all.slices      = sum[2];
-  all.diagonal    = sum[3];
-  all.long_rows   = sum[4];
-  all.long_stored = sum[5];
-  all.bytes       = sum[6];
+  all.nonzeros -= unformatted;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, numbers, MPIU_INT64, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &unformatted, 1, MPIU_INT64, MPI_SUM, comm));
   PetscCall((*spmv->format->describe)(spmv->params, &all, what, sizeof(what)));
-  if (sum[7] > sum[0])
-    PetscCall(
-        PetscSNPrintf(rest, sizeof(rest), ", %" PetscInt64_FMT " nonzeros by AIJ's own product", sum[7] - sum[0]));
+  if (unformatted)
+    PetscCall(PetscSNPrintf(rest, sizeof(rest), ", %" PetscInt64_FMT " nonzeros by AIJ's own product", unformatted));
   if (all.stored) {
     PetscCall(
         PetscViewerASCIIPrintf(viewer,
