@@ -91,21 +91,8 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
    Level: beginner
 
    Notes:
-   If AIJ's own product is estimated to be faster, it is used; `-mat_view ::ascii_info` and `-ksp_view` report the
-   choice.
-
    `MatGetType()` returns `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`.
-   Every operation of `MATAIJ` works; all except the products with vectors are AIJ's own. A parallel matrix stores its
-   diagonal block and its off-diagonal block in the format.
-
-   After a change of the nonzero pattern, a product sets the format up; after a change of values, a product copies the
-   values. On a GPU the first product does this. On the host, AIJ's product is used first, for as many products as take
-   as long as the set-up or the copy (see `-mat_spmv_setup_after`). `PetscSpMVGetInfo()` sets the format up
-   immediately.
-
-   Errors:
-+  PETSC_ERR_ARG_OUTOFRANGE - an option is out of range; the message contains its name, and the matrix is unchanged
--  PETSC_ERR_GPU_RESOURCE   - the GPU does not have enough memory; the message contains the size requested, and the matrix is unchanged
+   See the notes and errors of `MATSELLP`, which are the same.
 
    References:
 .  * - D. Guo, W. Gropp and L. Olson, A Hybrid Format for Better Performance of Sparse Matrix-Vector Multiplication on a GPU, 2015
