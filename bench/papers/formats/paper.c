@@ -55,14 +55,14 @@ static const struct {
   PetscBool   evchyb, host, device;
   SpMVKernel  kernel;
 #if defined(PETSCSPMV_HAVE_CUDA)
-  SpMVCudaKernel cuda;
+  SpMVKernel cuda;
 #endif
   int sorted, held; /* sorted: y stays in the sorted order; held: 1 + the Held operand or way to load x */
   int logs;         /* logarithm of the threads per thread block, if not the default */
 } CoreFormats[] = {
 #if defined(PETSCSPMV_HAVE_CUDA)
-  #define CORE(kernel) SPMV_KERNEL_##kernel, SPMVCUDA_KERNEL_##kernel
-  #define CORE_CSR     SPMV_KERNEL_AUTO, SPMVCUDA_KERNEL_ADAPTIVE
+  #define CORE(kernel) SPMV_KERNEL_##kernel, SPMV_KERNEL_##kernel
+  #define CORE_CSR     SPMV_KERNEL_AUTO, SPMV_KERNEL_VECTOR
 #else
   #define CORE(kernel) SPMV_KERNEL_##kernel
   #define CORE_CSR     SPMV_KERNEL_AUTO
@@ -212,14 +212,13 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
   }
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (DeviceOn) {
+    p.common.kernel = q.common.kernel = CoreFormats[s->which].cuda;
     if (CoreFormats[s->which].held)
       PetscCallCUDA(EVCHYBHeldSetUp((Held)(CoreFormats[s->which].held - 1), &s->P->csr, &q, Device.stream, &s->cuda));
     else if (CoreFormats[s->which].evchyb)
-      PetscCallCUDA(
-          SpMVCudaEVCHYBSetUp(&s->P->csr, &q, CoreFormats[s->which].cuda, PETSC_FALSE, Device.stream, &s->cuda));
+      PetscCallCUDA(SpMVCudaEVCHYBSetUp(&s->P->csr, &q, PETSC_FALSE, Device.stream, &s->cuda));
     else
-      PetscCallCUDA(
-          SpMVCudaSELLPSetUp(&s->P->csr, &p, CoreFormats[s->which].cuda, PETSC_FALSE, Device.stream, &s->cuda));
+      PetscCallCUDA(SpMVCudaSELLPSetUp(&s->P->csr, &p, PETSC_FALSE, Device.stream, &s->cuda));
     PetscCallCUDA(SpMVCudaFill(s->cuda, &s->P->csr, Device.stream));
     if (CoreFormats[s->which].sorted) PetscCallCUDA(EVCHYBLeaveSorted(s->cuda));
     SpMVCudaGetStats(s->cuda, &stats);

@@ -17,16 +17,17 @@ constexpr SpMVNames ROWS = SPMV_NAMES("CUDA EVC-HYB rows"), NODES = SPMV_NAMES("
 
 PETSC_INTERN SpMVCudaSetUp SpMVCudaEVCHYBSetUp;
 
-cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const void *params, SpMVCudaKernel kernel, PetscBool transpose,
-                                cudaStream_t stream, SpMVCudaStore *store)
+cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const void *params, PetscBool transpose, cudaStream_t stream,
+                                SpMVCudaStore *store)
 {
   using namespace spmv;
-  const auto *p = static_cast<const EVCHYBParams *>(params);
+  const auto      *p      = static_cast<const EVCHYBParams *>(params);
+  const SpMVKernel kernel = p->common.kernel;
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
-    if (kernel == SPMVCUDA_KERNEL_PAPER || kernel == SPMVCUDA_KERNEL_ADAPTIVE)
-      return EVCHYBPaperCreate(A, *p, kernel == SPMVCUDA_KERNEL_ADAPTIVE, stream, b);
+    if (kernel == SPMV_KERNEL_PAPER || kernel == SPMV_KERNEL_VECTOR)
+      return EVCHYBPaperCreate(A, *p, kernel == SPMV_KERNEL_VECTOR, stream, b);
     Choice c = {p->common.compress ? (int)p->common.node : 1,
-                p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES,
+                p->common.compress && kernel != SPMV_KERNEL_SLICES,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
                 ROWS,
                 NODES,

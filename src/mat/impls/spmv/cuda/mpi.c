@@ -91,13 +91,12 @@ PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *plan, SpMVCudaProduct p, c
   if (plan->transpose) PetscCall(SpMVMultPlanLaunchTranspose(plan, p, stream));
   for (PetscInt64 first = 0; first < c.count && !plan->transpose; first += SPMV_HALO_COLUMNS) {
     const int       n       = (int)PetscMin(SPMV_HALO_COLUMNS, c.count - first);
-    const PetscBool overlap = (PetscBool)(!first && (PetscReal)plan->nonzeros[0] * (PetscReal)c.count >= least);
+    const PetscBool overlap = (PetscBool)(p.columns && !first && plan->nonzeros[0] * (PetscReal)c.count >= least);
     SpMVCudaColumns part    = {plan->ld, c.ldy, c.ldy, n};
     PetscScalar    *y       = p.y + first * c.ldy;
 
-    PetscCall(SpMVHaloCheck(
-        plan->halo, p.columns ? SpMVCudaHaloBeginColumns(plan->exchange, n, p.x + first * c.ldx, c.ldx, overlap, stream)
-                              : SpMVCudaHaloBegin(plan->exchange, p.x, stream)));
+    PetscCall(
+        SpMVHaloCheck(plan->halo, SpMVCudaHaloBegin(plan->exchange, n, p.x + first * c.ldx, c.ldx, overlap, stream)));
     if (!first) PetscCall(SpMVMultPlanBlock(plan, 0, p, stream));
     /* with peers, the halo has arrived when the exchange's kernel ends */
     if (plan->begin == SPMVCUDA_BEGIN_ALONE)
