@@ -71,7 +71,7 @@ typedef struct {
   SpMVKernel kernel;
 } SpMVCommonParams;
 
-PETSC_INTERN void SpMVCommonParamsDefault(SpMVCommonParams *);
+PETSC_INTERN void SpMVCommonParamsDefault(void *params);
 
 /* Products of AIJ that take about as long as setting a format up on the host, and as copying values to it */
 PETSC_INTERN PetscInt64 SpMVSetUpProducts(PetscInt64 rows, PetscInt64 nonzeros);

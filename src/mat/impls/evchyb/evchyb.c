@@ -100,7 +100,6 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
 .seealso: `MATSELLP`, `MATORDERINGEVCHYB`, `MATAIJ`, `PetscSpMVGetFormat()`, `PetscSpMVGetInfo()`
 M*/
 SpMVFormatCreate(EVCHYB);
-PETSC_INTERN SpMVCudaSetUp SpMVCudaEVCHYBSetUp;
 
 const SpMVFormat SpMVFormatEVCHYB = {
     .name       = "evchyb",

@@ -105,7 +105,6 @@ PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char te
 .seealso: `MATEVCHYB`, `MATAIJ`, `PetscSpMVGetFormat()`, `PetscSpMVGetInfo()`
 M*/
 SpMVFormatCreate(SELLP);
-PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 
 const SpMVFormat SpMVFormatSELLP = {
     .name       = "sellp",

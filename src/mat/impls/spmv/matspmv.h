@@ -117,6 +117,7 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   {                                                            \
     return MatCreate_SpMV(A, &SpMVFormat##NAME, PETSC_DECIDE); \
   }                                                            \
+  PETSC_INTERN SpMVCudaSetUp    SpMVCuda##NAME##SetUp;         \
   PETSC_INTERN const SpMVFormat SpMVFormat##NAME
 
 /* PetscObjectOptionsBegin() with a title: -help has already printed the Mat's options when the type is set */
