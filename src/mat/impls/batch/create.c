@@ -103,13 +103,12 @@ static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscErrorCode ierr, MatBatc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatBatchCheckRows(PetscInt64 rows)
+static PetscErrorCode MatBatchCheckRows(PetscInt64 n, const char *what)
 {
   PetscFunctionBegin;
-  PetscCheck(rows <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%" PetscInt64_FMT " rows of all problems on this process: at most %d fit into a " MATBATCH
-             " matrix, use more processes",
-             rows, SPMV_MAX_SIZE);
+  PetscCheck(n <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "%" PetscInt64_FMT " %s on this process: at most %d fit into a " MATBATCH " matrix, use more processes", n,
+             what, SPMV_MAX_SIZE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -154,10 +153,7 @@ static PetscErrorCode MatBatchCheckCount(PetscInt problems)
   PetscFunctionBegin;
   PetscCheck(problems >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "Number of problems %" PetscInt_FMT " is negative", problems);
-  PetscCheck(problems <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%" PetscInt_FMT " problems on this process: at most %d fit into a " MATBATCH
-             " matrix, use more processes",
-             problems, SPMV_MAX_SIZE);
+  PetscCall(MatBatchCheckRows(problems, "problems"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -173,9 +169,9 @@ static PetscErrorCode MatBatchCheckSizes(PetscInt problems, const PetscInt sizes
   for (PetscInt p = 0; p < (sharing ? PetscMin(1, problems) : problems); p++) {
     PetscCheck(sizes[p] >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                "Problem %" PetscInt_FMT ": its size %" PetscInt_FMT " is negative", p, sizes[p]);
-    PetscCall(MatBatchCheckRows(sizes[p]));
+    PetscCall(MatBatchCheckRows(sizes[p], "rows of all problems"));
     rows += sharing ? (PetscInt64)sizes[p] * problems : (PetscInt64)sizes[p];
-    PetscCall(MatBatchCheckRows(rows));
+    PetscCall(MatBatchCheckRows(rows, "rows of all problems"));
   }
   PetscCall(MatBatchNew(problems, b));
   (*b)->sharing = problems ? sharing : MATBATCH_SHARE_NONE;
@@ -389,7 +385,7 @@ static PetscErrorCode MatBatchAddMats(PetscInt n, const Mat mats[], Mat **aij, M
   for (PetscInt p = 0; p < n; p++) {
     PetscCall(MatBatchCheckMat(p, mats[p]));
     rows += mats[p]->rmap->N;
-    PetscCall(MatBatchCheckRows(rows));
+    PetscCall(MatBatchCheckRows(rows, "rows of all problems"));
   }
   PetscCall(MatBatchNew(n, b));
   PetscCall(PetscCalloc1(n, aij));

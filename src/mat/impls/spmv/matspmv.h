@@ -491,6 +491,7 @@ PETSC_INTERN const MatType SpMVParentTypes[2][2];
 PETSC_INTERN void (*const SpMVSetOps[])(Mat);
 PETSC_INTERN                PetscErrorCode (*const SpMVCompose[])(Mat, PetscBool device, PetscBool mpi, PetscBool ours);
 PETSC_INTERN void           MatSpMVSetOps_Mult(Mat);
+PETSC_INTERN PetscErrorCode SpMVParentApply(Mat, const SpMVOps *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN void           MatSpMVSetOps_Keep(Mat);
 PETSC_INTERN void           MatSpMVSetOps_Parent(Mat);
 PETSC_INTERN void           MatSpMVSetOps_View(Mat);

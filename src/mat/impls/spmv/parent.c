@@ -160,15 +160,16 @@ static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
   changed entries: where a diagonal entry is missing. So the state increases before, on all ranks, and after an error
   the pattern of a sequential matrix counts as changed, too.
 */
-static PetscErrorCode SpMVZeroRows(Mat A,
-                                   PetscErrorCode (*zero)(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec),
-                                   PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
+static PetscErrorCode SpMVZeroRows(Mat A, PetscBool columns, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x,
+                                   Vec b)
 {
+  Mat_SpMV      *spmv;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
-  ierr = (*zero)(A, n, rows, diag, x, b);
+  ierr = (*(columns ? spmv->parent.zerorowscolumns : spmv->parent.zerorows))(A, n, rows, diag, x, b);
   if (ierr && !SpMVIsMPI(A)) A->nonzerostate++;
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -176,22 +177,12 @@ static PetscErrorCode SpMVZeroRows(Mat A,
 
 PetscErrorCode MatZeroRows_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVZeroRows(A, spmv->parent.zerorows, n, rows, diag, x, b));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SpMVZeroRows(A, PETSC_FALSE, n, rows, diag, x, b);
 }
 
 PetscErrorCode MatZeroRowsColumns_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVZeroRows(A, spmv->parent.zerorowscolumns, n, rows, diag, x, b));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SpMVZeroRows(A, PETSC_TRUE, n, rows, diag, x, b);
 }
 
 void MatSpMVSetOps_Parent(Mat A)

@@ -57,7 +57,22 @@ static PetscErrorCode MatSpMVBegin_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpos
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zz = yy + op(A) xx, where yy may be zz, or NULL for zero */
+/* zz = yy + op(A) xx by the parent's function, where yy may be zz, or NULL for zero */
+PetscErrorCode SpMVParentApply(Mat A, const SpMVOps *parent, SpMVOp op, Vec xx, Vec yy, Vec zz)
+{
+  PetscErrorCode (*const mult[])(Mat, Vec, Vec)     = {parent->mult, NULL, parent->multtranspose,
+                                                       parent->multhermitiantranspose};
+  PetscErrorCode (*const add[])(Mat, Vec, Vec, Vec) = {parent->multadd, NULL, parent->multtransposeadd,
+                                                       parent->multhermitiantransposeadd};
+
+  PetscFunctionBegin;
+  if (yy)
+    PetscCall((*add[op])(A, xx, yy, zz));
+  else
+    PetscCall((*mult[op])(A, xx, zz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatSpMVApply_MPI(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
   PetscBool done = PETSC_FALSE;
@@ -67,15 +82,7 @@ static PetscErrorCode MatSpMVApply_MPI(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx,
     PetscCall((*spmv->backend->applympi)(A, spmv, op, xx, yy, zz, &done));
   else
     PetscCall(MatSpMVBegin_MPI(A, spmv, (PetscBool)(op == SPMV_TRANSPOSE)));
-  if (done) PetscFunctionReturn(PETSC_SUCCESS);
-  if (op == SPMV_TRANSPOSE && yy)
-    PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
-  else if (op == SPMV_TRANSPOSE)
-    PetscCall((*spmv->parent.multtranspose)(A, xx, zz));
-  else if (yy)
-    PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
-  else
-    PetscCall((*spmv->parent.mult)(A, xx, zz));
+  if (!done) PetscCall(SpMVParentApply(A, &spmv->parent, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
