@@ -201,7 +201,7 @@ def keys(pages):
 
 
 def options(pages):
-    """option -> [(page, level, usage, text)]: the types that have it. An item like -mat_spmv_* stands for options that another page describes"""
+    """option -> [(page, level, usage, text)]: the types that have it. A name that ends with *, such as -mat_spmv_*, stands for all options of other pages that begin so"""
     found = {}
     for page, level, usage, text in keys(pages):
         if OPTION.match(usage) and not usage.endswith("*"):

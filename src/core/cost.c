@@ -6,10 +6,9 @@
   SPMV_ISA_SLOWDOWN in kernels_*.c). Estimates are in nanoseconds for the AVX-512 kernels, with all data in cache; they
   serve to choose between ways to store the same rows, so only their ratios count.
 
-  Each line has the measurement that set the number. Where it has none, none was recorded: the number is as old as the
-  core, and what speaks for it is the outcome of all of them together, docs/results/host.md (sellp: 2.37 times AIJ in
-  the geometric mean over 34 matrices, 1.00 at least). After a change, tests/core/plans.txt shows which choices differ
-  and `make bench` what they are worth.
+  Each line has the measurement that set the number. Those without one are judged by all of them together,
+  docs/results/host.md. After a change, tests/core/plans.txt shows which choices differ and `make bench` what they are
+  worth.
 */
 SpMVTuning SpMVTuned = {
     /* estimates: slices */
@@ -17,14 +16,13 @@ SpMVTuning SpMVTuned = {
     .slice_row = 1.5, /* for each row of its units: the sum, written to y */
     /* eight values of x by index: scalar loads of 0.20 ns, where Zen 5's gather instruction takes 0.50 ns for each
        (simd.h) */
-    .gather   = 1.65,
-    .multiply = 0.45, /* eight values loaded, multiplied and added */
-    .diagonal = 0.75, /* a step by a diagonal, one row a unit: eight consecutive values of x, `multiply` included. In a
-                             prototype, 7 points on 100^3 ran 1.51 times as fast as CSR without indices, 1.24 times with */
-    .diagonal_bs = 1.0, /* the same with node blocks, without `multiply`: values of x at a distance */
-    .scatter_unit =
-        0.25, /* units of several sizes are not neighbors, so y is written row by row: on a twin of webbase-1M, where grouping rows saves 6 %
-                             of the entries, a product took 2640 us with units, 2234 us without */
+    .gather      = 1.65,
+    .multiply    = 0.45, /* eight values loaded, multiplied and added */
+    .diagonal    = 0.75, /* a step by a diagonal, one row a unit: eight consecutive values of x, `multiply` included */
+    .diagonal_bs = 1.0,  /* the same with node blocks, without `multiply`: values of x at a distance */
+    /* units of several sizes are not neighbors, so y is written row by row: on a twin of webbase-1M, where grouping
+       rows saves 6 % of the entries, a product took 2640 us with units, 2234 us without */
+    .scatter_unit = 0.25,
 
     /* estimates: vector CSR, the parent's product */
     .long_unit    = 4.0, /* a unit of rows: its loops */
@@ -45,11 +43,9 @@ SpMVTuning SpMVTuned = {
     .long_gain = 0.9,
     /* empty rows are left out if they are more than 1 / 8 of all: y is then set to zero before */
     .empty_share  = 8,
-    .sort_window  = {512,
-                     8192}, /* rows; x and y of 512 rows stay in the first level of cache. In a prototype, a power law's
-                                            200000 rows ran 2.10 times as fast as CSR sorted so, 1.15 times unsorted */
-    .sort_padding = 16,     /* rows are sorted where padding is more than 1 / 16 of the entries */
-    .sort_gain    = 20,     /* and if sorting saves more than 1 / 20 of what is stored */
+    .sort_window  = {512, 8192}, /* rows; x and y of 512 rows stay in the first level of cache */
+    .sort_padding = 16,          /* rows are sorted where padding is more than 1 / 16 of the entries */
+    .sort_gain    = 20,          /* and if sorting saves more than 1 / 20 of what is stored */
 
     /* When to set up, in products of AIJ: about as many as a set-up with its fill takes, which is 2 with 74 entries a
        row, 8 to 13 with 3 to 8, and 22 for an arrow (docs/results/few-products.csv). KSPSolve of GAMG hierarchies
@@ -78,20 +74,20 @@ SpMVTuning SpMVTuned = {
     .distinct_bytes = 512 * 1024, /* fewer bytes of values are in cache as it is */
     /* steps until the first check that at most half are distinct; the next one at twice as many, and so on */
     .distinct_steps = 512,
-    .stream_bytes =
-        8
-        << 20, /* values of more bytes are written past the cache, which saves reading what is in their places before: refreshes of
-                                         fem27:30:3 take 3.1 ms in place of 5.6. With fem27:12:3, which stays in the cache, 0.20 in place of 0.14 */
-    .fetch_ahead =
-        32, /* units whose entries are fetched before they are copied, and as many more whose row offsets are. Refreshes of a power law with
-                                 evchyb take 14 ms in place of 38 */
-    .fetch_entries =
-        2000000, /* with fewer, A stays in the cache while units are sorted in windows, and refreshes of circuits with sellp would take
-                                      0.6 ms in place of 0.5 */
-    .transpose_limit =
-        0.9, /* the parent multiplies by the transpose where the estimate is above this share of its time; the next five are in its
-                                        entries, by kind of slice */
-    .transpose_full = 0.6, /* each lane of a diagonal without empty lanes: y is contiguous */
+    /* values of more bytes are written past the cache, which saves reading what is in their places before: refreshes of
+       fem27:30:3 take 3.1 ms instead of 5.6; of fem27:12:3, which stays in the cache, they would take 0.20 instead of
+       0.14 */
+    .stream_bytes = 8 << 20,
+    /* units whose entries are fetched before they are copied, and as many more whose row offsets are. Refreshes of a
+       power law with evchyb take 14 ms instead of 38 */
+    .fetch_ahead = 32,
+    /* with fewer, A stays in the cache while units are sorted in windows, and refreshes of circuits with sellp would
+       take 0.6 ms instead of 0.5 */
+    .fetch_entries = 2000000,
+    /* the parent multiplies by the transpose where the estimate is above this share of its time; the next five are in
+       its entries, by kind of slice */
+    .transpose_limit = 0.9,
+    .transpose_full  = 0.6, /* each lane of a diagonal without empty lanes: y is contiguous */
     /* each lane of another diagonal; an entry of a slice by index or of vector CSR, which is scattered to y */
     .transpose_entry = 1.1,
     /* in units of several rows: divided by their number, as one addition to y is for all rows */

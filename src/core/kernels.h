@@ -72,8 +72,13 @@ SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, P
     }                                                                           \
   } while (0)
 
-SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,
-                             PetscScalar *y, const int rbs, const int cbs)
+/* A run of a store: y = A x, or z + A x unless z is NULL; transposed: y += A^T x */
+#define SPMV_ARGS \
+  const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y
+#define SPMV_ARGS_T \
+  const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y
+
+SPMV_INLINE void spmv_gather(SPMV_ARGS, const int rbs, const int cbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -128,8 +133,7 @@ SPMV_INLINE void spmv_gather(const struct _n_SpMVStore *B, const SpMVRun *R, con
 
 /* Slices by diagonals. The values of their steps are consecutive, or (distinct) each step has a code that locates its
    values */
-SPMV_INLINE void spmv_diag(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,
-                           PetscScalar *y, const int rbs, const PetscBool distinct)
+SPMV_INLINE void spmv_diag(SPMV_ARGS, const int rbs, const PetscBool distinct)
 {
   const SpMVPattern *P    = B->patterns.list + R->pattern;
   const int         *off  = B->patterns.offset + P->offset;
@@ -197,8 +201,7 @@ SPMV_INLINE V8 spmv_long_x(const PetscScalar *x, const int *j)
   return j[0] < 0 ? v8_strided(x + ~j[0], 1) : v8_gather(x, j);
 }
 
-SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z,
-                           PetscScalar *y, const int rbs)
+SPMV_INLINE void spmv_long(SPMV_ARGS, const int rbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -255,8 +258,7 @@ SPMV_INLINE void spmv_long(const struct _n_SpMVStore *B, const SpMVRun *R, const
 #define SPMV_DOT(r)  dot = v8_fma(v8_value(v + (r)*SPMV_VECTOR), x##r, dot)
 #define SPMV_CONJ(r) x##r = v8_conj(conjugate, x##r)
 
-SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate,
-                               const PetscScalar *x, PetscScalar *y, const int rbs, const int cbs)
+SPMV_INLINE void spmv_gather_t(SPMV_ARGS_T, const int rbs, const int cbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -301,8 +303,7 @@ SPMV_INLINE void spmv_gather_t(const struct _n_SpMVStore *B, const SpMVRun *R, c
   }
 }
 
-SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate,
-                             const PetscScalar *x, PetscScalar *y, const int rbs)
+SPMV_INLINE void spmv_diag_t(SPMV_ARGS_T, const int rbs)
 {
   const SpMVPattern *P    = B->patterns.list + R->pattern;
   const int         *off  = B->patterns.offset + P->offset;
@@ -355,8 +356,7 @@ SPMV_INLINE void spmv_diag_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
   }
 }
 
-SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, const PetscBool conjugate,
-                             const PetscScalar *x, PetscScalar *y, const int rbs)
+SPMV_INLINE void spmv_long_t(SPMV_ARGS_T, const int rbs)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
@@ -399,39 +399,34 @@ SPMV_INLINE void spmv_long_t(const struct _n_SpMVStore *B, const SpMVRun *R, con
 /* One instance for each shape; inlining them into their callers would only cost compile time */
 #define SPMV_SHAPES(OP) OP(1) OP(2) OP(3) OP(4) OP(5) OP(6) OP(7) OP(8)
 
-#define SPMV_INSTANCE(rbs)                                                                                          \
-  static SPMV_NOINLINE SPMV_TARGET void spmv_gather_1_##rbs(                                                        \
-      const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)   \
-  {                                                                                                                 \
-    spmv_gather(B, R, x, z, y, rbs, 1);                                                                             \
-  }                                                                                                                 \
-  static SPMV_NOINLINE SPMV_TARGET void spmv_gather_n_##rbs(                                                        \
-      const struct _n_SpMVStore *B, const SpMVRun *R, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)   \
-  {                                                                                                                 \
-    spmv_gather(B, R, x, z, y, rbs, rbs);                                                                           \
-  }                                                                                                                 \
-  static SPMV_NOINLINE SPMV_TARGET void spmv_diag_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R,             \
-                                                        const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
-  {                                                                                                                 \
-    if (B->distinct)                                                                                                \
-      spmv_diag(B, R, x, z, y, rbs, PETSC_TRUE);                                                                    \
-    else                                                                                                            \
-      spmv_diag(B, R, x, z, y, rbs, PETSC_FALSE);                                                                   \
-  }                                                                                                                 \
-  static SPMV_NOINLINE SPMV_TARGET void spmv_long_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R,             \
-                                                        const PetscScalar *x, const PetscScalar *z, PetscScalar *y) \
-  {                                                                                                                 \
-    spmv_long(B, R, x, z, y, rbs);                                                                                  \
-  }                                                                                                                 \
-  static SPMV_NOINLINE SPMV_TARGET void spmv_t_##rbs(const struct _n_SpMVStore *B, const SpMVRun *R,                \
-                                                     PetscBool conjugate, const PetscScalar *x, PetscScalar *y)     \
-  {                                                                                                                 \
-    if (R->kind == SPMV_RUN_DIAG)                                                                                   \
-      spmv_diag_t(B, R, conjugate, x, y, rbs);                                                                      \
-    else if (R->kind == SPMV_RUN_LONG)                                                                              \
-      spmv_long_t(B, R, conjugate, x, y, rbs);                                                                      \
-    else                                                                                                            \
-      spmv_gather_t(B, R, conjugate, x, y, rbs, R->cbs);                                                            \
+#define SPMV_INSTANCE(rbs)                                             \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_gather_1_##rbs(SPMV_ARGS) \
+  {                                                                    \
+    spmv_gather(B, R, x, z, y, rbs, 1);                                \
+  }                                                                    \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_gather_n_##rbs(SPMV_ARGS) \
+  {                                                                    \
+    spmv_gather(B, R, x, z, y, rbs, rbs);                              \
+  }                                                                    \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_diag_##rbs(SPMV_ARGS)     \
+  {                                                                    \
+    if (B->distinct)                                                   \
+      spmv_diag(B, R, x, z, y, rbs, PETSC_TRUE);                       \
+    else                                                               \
+      spmv_diag(B, R, x, z, y, rbs, PETSC_FALSE);                      \
+  }                                                                    \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_long_##rbs(SPMV_ARGS)     \
+  {                                                                    \
+    spmv_long(B, R, x, z, y, rbs);                                     \
+  }                                                                    \
+  static SPMV_NOINLINE SPMV_TARGET void spmv_t_##rbs(SPMV_ARGS_T)      \
+  {                                                                    \
+    if (R->kind == SPMV_RUN_DIAG)                                      \
+      spmv_diag_t(B, R, conjugate, x, y, rbs);                         \
+    else if (R->kind == SPMV_RUN_LONG)                                 \
+      spmv_long_t(B, R, conjugate, x, y, rbs);                         \
+    else                                                               \
+      spmv_gather_t(B, R, conjugate, x, y, rbs, R->cbs);               \
   }
 SPMV_SHAPES(SPMV_INSTANCE)
 
@@ -449,8 +444,7 @@ static SPMV_NOINLINE SPMV_TARGET void spmv_clear_upper(void)
 
 static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
-  typedef void (*Kernel)(const struct _n_SpMVStore *, const SpMVRun *, const PetscScalar *, const PetscScalar *,
-                         PetscScalar *);
+  typedef void (*Kernel)(SPMV_ARGS);
 #define SPMV_NAME_1(rbs) spmv_gather_1_##rbs,
 #define SPMV_NAME_N(rbs) spmv_gather_n_##rbs,
 #define SPMV_NAME_D(rbs) spmv_diag_##rbs,
@@ -473,7 +467,7 @@ static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const 
 static void spmv_multtransposeadd(const struct _n_SpMVStore *B, PetscBool conjugate, const PetscScalar *x,
                                   PetscScalar *y)
 {
-  typedef void (*Kernel)(const struct _n_SpMVStore *, const SpMVRun *, PetscBool, const PetscScalar *, PetscScalar *);
+  typedef void (*Kernel)(SPMV_ARGS_T);
 #define SPMV_NAME_T(rbs) spmv_t_##rbs,
   static const Kernel kernel[8] = {SPMV_SHAPES(SPMV_NAME_T)};
 

@@ -2,8 +2,10 @@
 #include "spmvimpl.h"
 #include "table.h"
 
-void SpMVCommonParamsDefault(SpMVCommonParams *p)
+void SpMVCommonParamsDefault(void *params)
 {
+  SpMVCommonParams *p = (SpMVCommonParams *)params;
+
   p->node     = 0;
   p->compress = 1;
   p->single   = 0;

@@ -27,50 +27,17 @@
 #if defined(SPMV_AVX512) && defined(PETSC_USE_REAL_DOUBLE)
 typedef __m512d R8;
 
-SPMV_INLINE R8 r8_zero(void)
-{
-  return _mm512_setzero_pd();
-}
-SPMV_INLINE R8 r8_set1(PetscReal a)
-{
-  return _mm512_set1_pd(a);
-}
-SPMV_INLINE R8 r8_load(const PetscReal *p)
-{
-  return _mm512_loadu_pd(p);
-}
-SPMV_INLINE void r8_store(PetscReal *p, R8 a)
-{
-  _mm512_storeu_pd(p, a);
-}
-SPMV_INLINE R8 r8_mload(uint8_t m, const PetscReal *p)
-{
-  return _mm512_maskz_loadu_pd((__mmask8)m, p);
-}
-SPMV_INLINE void r8_mstore(uint8_t m, PetscReal *p, R8 a)
-{
-  _mm512_mask_storeu_pd(p, (__mmask8)m, a);
-}
-SPMV_INLINE R8 r8_keep(uint8_t m, R8 a)
-{
-  return _mm512_maskz_mov_pd((__mmask8)m, a);
-}
-SPMV_INLINE R8 r8_add(R8 a, R8 b)
-{
-  return _mm512_add_pd(a, b);
-}
-SPMV_INLINE R8 r8_fma(R8 a, R8 b, R8 c)
-{
-  return _mm512_fmadd_pd(a, b, c);
-}
-SPMV_INLINE R8 r8_fnma(R8 a, R8 b, R8 c)
-{
-  return _mm512_fnmadd_pd(a, b, c);
-}
-SPMV_INLINE PetscReal r8_sum(R8 a)
-{
-  return _mm512_reduce_add_pd(a);
-}
+  #define r8_zero            _mm512_setzero_pd
+  #define r8_set1            _mm512_set1_pd
+  #define r8_load            _mm512_loadu_pd
+  #define r8_store           _mm512_storeu_pd
+  #define r8_mload           _mm512_maskz_loadu_pd
+  #define r8_mstore(m, p, a) _mm512_mask_storeu_pd(p, m, a)
+  #define r8_keep            _mm512_maskz_mov_pd
+  #define r8_add             _mm512_add_pd
+  #define r8_fma             _mm512_fmadd_pd
+  #define r8_fnma            _mm512_fnmadd_pd
+  #define r8_sum             _mm512_reduce_add_pd
   #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7)                                                               \
     _mm512_insertf64x4(                                                                                        \
         _mm512_castpd256_pd512(_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l0), l1)), \
@@ -155,46 +122,16 @@ SPMV_INLINE __m256i r8_mask8(unsigned m)
 
   return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)m), bit), bit);
 }
-SPMV_INLINE R8 r8_zero(void)
-{
-  return _mm256_setzero_ps();
-}
-SPMV_INLINE R8 r8_set1(PetscReal a)
-{
-  return _mm256_set1_ps(a);
-}
-SPMV_INLINE R8 r8_load(const PetscReal *p)
-{
-  return _mm256_loadu_ps(p);
-}
-SPMV_INLINE void r8_store(PetscReal *p, R8 a)
-{
-  _mm256_storeu_ps(p, a);
-}
-SPMV_INLINE R8 r8_mload(uint8_t m, const PetscReal *p)
-{
-  return _mm256_maskload_ps(p, r8_mask8(m));
-}
-SPMV_INLINE void r8_mstore(uint8_t m, PetscReal *p, R8 a)
-{
-  _mm256_maskstore_ps(p, r8_mask8(m), a);
-}
-SPMV_INLINE R8 r8_keep(uint8_t m, R8 a)
-{
-  return _mm256_and_ps(a, _mm256_castsi256_ps(r8_mask8(m)));
-}
-SPMV_INLINE R8 r8_add(R8 a, R8 b)
-{
-  return _mm256_add_ps(a, b);
-}
-SPMV_INLINE R8 r8_fma(R8 a, R8 b, R8 c)
-{
-  return _mm256_fmadd_ps(a, b, c);
-}
-SPMV_INLINE R8 r8_fnma(R8 a, R8 b, R8 c)
-{
-  return _mm256_fnmadd_ps(a, b, c);
-}
+  #define r8_zero                                _mm256_setzero_ps
+  #define r8_set1                                _mm256_set1_ps
+  #define r8_load                                _mm256_loadu_ps
+  #define r8_store                               _mm256_storeu_ps
+  #define r8_mload(m, p)                         _mm256_maskload_ps(p, r8_mask8(m))
+  #define r8_mstore(m, p, a)                     _mm256_maskstore_ps(p, r8_mask8(m), a)
+  #define r8_keep(m, a)                          _mm256_and_ps(a, _mm256_castsi256_ps(r8_mask8(m)))
+  #define r8_add                                 _mm256_add_ps
+  #define r8_fma                                 _mm256_fmadd_ps
+  #define r8_fnma                                _mm256_fnmadd_ps
 SPMV_INLINE PetscReal r8_sum(R8 a)
 {
   __m128 t = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));

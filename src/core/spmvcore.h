@@ -55,10 +55,10 @@ typedef struct _n_SpMVStore *SpMVStore;
 /* The product to use */
 typedef enum {
   SPMV_KERNEL_AUTO,   /* chosen by estimates made from the pattern */
-  SPMV_KERNEL_SLICES, /* slices only */
-  SPMV_KERNEL_VECTOR, /* SIMD along the rows */
+  SPMV_KERNEL_SLICES, /* the format's own slices only; on the device, never whole diagonals */
+  SPMV_KERNEL_VECTOR, /* SIMD along the rows; on the device EVC-HYB only: the adaptive CSR kernel that preceded it */
   SPMV_KERNEL_PARENT, /* the caller's own, on CSR */
-  SPMV_KERNEL_PAPER   /* the one of the format's paper */
+  SPMV_KERNEL_PAPER   /* on the device, the one printed in the format's paper */
 } SpMVKernel;
 
 /* The parameters that every format has; the first member of a format's own */
@@ -71,7 +71,7 @@ typedef struct {
   SpMVKernel kernel;
 } SpMVCommonParams;
 
-PETSC_INTERN void SpMVCommonParamsDefault(SpMVCommonParams *);
+PETSC_INTERN void SpMVCommonParamsDefault(void *params);
 
 /* Products of AIJ that take about as long as setting a format up on the host, and as copying values to it */
 PETSC_INTERN PetscInt64 SpMVSetUpProducts(PetscInt64 rows, PetscInt64 nonzeros);
@@ -130,13 +130,6 @@ PETSC_INTERN PetscInt SpMVStoreColumnsByRows(SpMVStore, PetscInt count);
 /* z may be NULL, or y */
 PETSC_INTERN void SpMVStoreMultTranspose(SpMVStore, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z,
                                          PetscScalar *y);
-
-/* The oracle: decodes a store one entry at a time, in the simplest way. `entry` is called for padding too (row -1). */
-typedef void (*SpMVVisitor)(void *ctx, PetscInt row, PetscInt col, PetscScalar value);
-PETSC_INTERN void SpMVStoreVisit(SpMVStore, SpMVVisitor entry, void *ctx);
-PETSC_INTERN void SpMVStoreMultReference(SpMVStore, const PetscScalar *x, const PetscScalar *z, PetscScalar *y);
-PETSC_INTERN void SpMVStoreMultTransposeReference(SpMVStore, PetscBool conjugate, const PetscScalar *x,
-                                                  const PetscScalar *z, PetscScalar *y);
 
 /* The instruction set of the kernels: the best that this processor has, unless a test sets another */
 typedef enum { SPMV_ISA_AUTO, SPMV_ISA_PORTABLE, SPMV_ISA_AVX2, SPMV_ISA_AVX512, SPMV_ISA_AVX512_GATHER } SpMVISA;

@@ -1,16 +1,21 @@
 /* A hash table of numbers, to store equal things once */
 #include "table.h"
 
-PetscErrorCode SpMVTableCreate(SpMVTable *T)
+static PetscErrorCode SpMVTableAllocate(SpMVTable *T, size_t capacity)
 {
   PetscFunctionBegin;
-  T->capacity = 256;
-  T->count    = 0;
+  T->capacity = capacity;
   T->number   = NULL;
   T->hash     = NULL;
-  PetscCall(PetscCalloc1(T->capacity, &T->number));
-  PetscCall(PetscMalloc1(T->capacity, &T->hash));
+  PetscCall(PetscCalloc1(capacity, &T->number));
+  PetscCall(PetscMalloc1(capacity, &T->hash));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVTableCreate(SpMVTable *T)
+{
+  T->count = 0;
+  return SpMVTableAllocate(T, 256);
 }
 
 PetscErrorCode SpMVTableDestroy(SpMVTable *T)
@@ -37,11 +42,7 @@ static PetscErrorCode SpMVTableGrow(SpMVTable *T)
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  T->capacity = 4 * old.capacity;
-  T->number   = NULL;
-  T->hash     = NULL;
-  SpMVCall(PetscCalloc1(T->capacity, &T->number));
-  SpMVCall(PetscMalloc1(T->capacity, &T->hash));
+  SpMVCall(SpMVTableAllocate(T, 4 * old.capacity));
   for (size_t place = 0; place < old.capacity; place++)
     if (old.number[place]) SpMVTablePut(T, old.hash[place], old.number[place] - 1);
 done:

@@ -13,25 +13,12 @@
 #include "petscbuild.h"
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
-
-#if defined(PETSC_USE_COMPLEX)
-  #define SpMVScalarKind "complex"
-#else
-  #define SpMVScalarKind "real"
-#endif
-#if defined(PETSC_USE_REAL_DOUBLE)
-  #define SpMVPrecision ""
-#elif defined(PETSC_USE_REAL_SINGLE)
-  #define SpMVPrecision "single precision "
-#else
-  #define SpMVPrecision "quadruple precision "
-#endif
 
 const SpMVPetscBuild SpMVPetscBuiltFor = {PETSC_VERSION_MAJOR,
                                           PETSC_VERSION_MINOR,
                                           PETSC_VERSION_RELEASE ? PETSC_TRUE : PETSC_FALSE,
-                                          SpMVPrecision SpMVScalarKind,
+                                          PetscDefined(USE_COMPLEX) ? PETSC_TRUE : PETSC_FALSE,
+                                          8 * (PetscInt)sizeof(PetscReal),
                                           8 * (PetscInt)sizeof(PetscInt),
                                           PetscDefined(USE_DEBUG) ? PETSC_TRUE : PETSC_FALSE};
 
@@ -68,15 +55,8 @@ SpMVPetscBuild SpMVPetscBuildGet(void)
   b.release = v[3] ? PETSC_TRUE : PETSC_FALSE;
   if (!PetscDataTypeGetSize(PETSC_INT, &size)) b.bits = (PetscInt)(8 * size);
   if (!PetscDataTypeFromString("scalar", &type, &found) && found && !PetscDataTypeGetSize(type, &size)) {
-    const PetscBool complex_ = type == PETSC_COMPLEX ? PETSC_TRUE : PETSC_FALSE;
-
-    if (complex_) size /= 2;
-    if (size == 4)
-      b.scalar = complex_ ? "single precision complex" : "single precision real";
-    else if (size == 8)
-      b.scalar = complex_ ? "complex" : "real";
-    else
-      b.scalar = complex_ ? "quadruple precision complex" : "quadruple precision real";
+    b.complex_  = type == PETSC_COMPLEX ? PETSC_TRUE : PETSC_FALSE;
+    b.real_bits = (PetscInt)(b.complex_ ? 4 * size : 8 * size);
   }
   b.debug = SpMVPetscIsDebug();
   return b;
@@ -84,8 +64,12 @@ SpMVPetscBuild SpMVPetscBuildGet(void)
 
 static void SpMVPetscBuildPrint(const SpMVPetscBuild *b, size_t size, char text[])
 {
-  (void)snprintf(text, size, "%s%d.%d, %s, %d-bit indices, %s", b->release ? "" : "development version ", (int)b->major,
-                 (int)b->minor, b->scalar, (int)b->bits, b->debug ? "debug" : "optimized");
+  (void)snprintf(text, size, "%s%d.%d, %s%s, %d-bit indices, %s", b->release ? "" : "development version ",
+                 (int)b->major, (int)b->minor,
+                 b->real_bits == 32   ? "single precision "
+                 : b->real_bits == 64 ? ""
+                                      : "quadruple precision ",
+                 b->complex_ ? "complex" : "real", (int)b->bits, b->debug ? "debug" : "optimized");
 }
 
 /* Whether a library built for one PETSc must not be used with the other; if so, also gets the text of the error. Patch
@@ -96,7 +80,8 @@ PetscBool SpMVPetscBuildsDiffer(const SpMVPetscBuild *built, const SpMVPetscBuil
   char ours[128], theirs[128];
 
   if (built->major == program->major && built->minor == program->minor && built->release == program->release &&
-      built->bits == program->bits && built->debug == program->debug && !strcmp(built->scalar, program->scalar))
+      built->bits == program->bits && built->debug == program->debug && built->complex_ == program->complex_ &&
+      built->real_bits == program->real_bits)
     return PETSC_FALSE;
   SpMVPetscBuildPrint(built, sizeof(ours), ours);
   SpMVPetscBuildPrint(program, sizeof(theirs), theirs);

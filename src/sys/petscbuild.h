@@ -7,11 +7,11 @@
 #include <petscsys.h>
 
 typedef struct {
-  PetscInt    major, minor;
-  PetscBool   release;
-  const char *scalar; /* "real", "single precision real", ... */
-  PetscInt    bits;   /* of PetscInt */
-  PetscBool   debug;
+  PetscInt  major, minor;
+  PetscBool release;
+  PetscBool complex_;
+  PetscInt  real_bits, bits; /* of PetscReal and PetscInt */
+  PetscBool debug;
 } SpMVPetscBuild;
 
 PETSC_INTERN const SpMVPetscBuild SpMVPetscBuiltFor;

@@ -65,6 +65,8 @@ PetscErrorCode PetscSpMVInitializePackage(void)
 {
   /* prefixes of the names for -mat_seqaij_type, which does not resolve root names */
   const char *const prefix[] = {"", "seq", "seqaij", "seqaijcusparse"};
+  /* prefixes of root names: aij for the name in DMs, see dm.c */
+  const char *const root[] = {"", "seq", "mpi", "aij", "seqaij", "mpiaij"};
   PetscBool         device;
 
   /* must precede PetscFunctionBegin, which requires the PETSc that the library was built for */
@@ -105,18 +107,9 @@ PetscErrorCode PetscSpMVInitializePackage(void)
        names, too, so that MatSetType() recognizes that an assembled matrix already has the type and leaves it
        unchanged.
     */
-    PetscCall(MatRegisterRootName(format->name, seq, mpi));
-    PetscCall(PetscSNPrintf(alias, sizeof(alias), "seq%s", format->name));
-    PetscCall(MatRegisterRootName(alias, seq, seq));
-    PetscCall(PetscSNPrintf(alias, sizeof(alias), "mpi%s", format->name));
-    PetscCall(MatRegisterRootName(alias, mpi, mpi));
-    PetscCall(PetscSNPrintf(alias, sizeof(alias), "aij%s", format->name)); /* the name used in DMs, see dm.c */
-    PetscCall(MatRegisterRootName(alias, seq, mpi));
-    if (device) {
-      PetscCall(PetscSNPrintf(alias, sizeof(alias), "seqaij%s", format->name));
-      PetscCall(MatRegisterRootName(alias, seq, seq));
-      PetscCall(PetscSNPrintf(alias, sizeof(alias), "mpiaij%s", format->name));
-      PetscCall(MatRegisterRootName(alias, mpi, mpi));
+    for (int r = 0; r < (device ? 6 : 4); r++) {
+      PetscCall(PetscSNPrintf(alias, sizeof(alias), "%s%s", root[r], format->name));
+      PetscCall(MatRegisterRootName(alias, root[r][0] == 'm' ? mpi : seq, root[r][0] == 's' ? seq : mpi));
     }
   }
   PetscCall(KSPInitializePackage());

@@ -35,8 +35,12 @@ int main(int argc, char **argv)
   Refused("size of indices", &other, ours.bits == 32 ? "64-bit" : "32-bit");
   other = ours, other.debug = ours.debug ? PETSC_FALSE : PETSC_TRUE;
   Refused("optimization", &other, ours.debug ? "(3." : "debug) than");
-  other = ours, other.scalar = "quaternion";
-  Refused("scalar type", &other, "quaternion");
+  other = ours, other.complex_ = ours.complex_ ? PETSC_FALSE : PETSC_TRUE;
+  Refused("scalar type", &other, ours.complex_ ? ", real" : ", complex");
+  other = ours, other.real_bits = 96 - ours.real_bits;
+  Refused("precision", &other, ours.real_bits == 64 ? ", single" : ", ");
+  other = ours, other.real_bits = 128;
+  Refused("precision", &other, ", quadruple");
   PetscCall(PetscFinalize());
   return failures ? 1 : 0;
 }

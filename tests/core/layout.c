@@ -1,7 +1,7 @@
 /* The stored arrays: every entry once, in its place; as much padding as the statistics report; slices with the user's
    parameters */
 #include "common.h"
-#include "core/spmvimpl.h"
+#include "reference.h"
 
 typedef struct {
   const Matrix *A;

@@ -1,5 +1,6 @@
 /* EVC-HYB's partition: the figures of the paper's Table 3 for ibm-dc1, and the invariants for any matrix */
 #include "common.h"
+#include "../../bench/products/formats/partition.h"
 
 /* {row length, rows of that length} of ibm-dc1 (SuiteSparse IBM_EDA/dc1) */
 static const PetscInt dc1[][2] = {
@@ -11,14 +12,40 @@ static const PetscInt dc1[][2] = {
     {172, 2},   {173, 2},   {198, 2},   {204, 2},   {205, 2},   {234, 2},  {236, 1},   {237, 1},  {252, 5},
     {253, 5},   {270, 1},   {288, 5},   {47193, 1}, {114190, 1}};
 
-static void CheckPartition(const char *name, PetscInt m, const PetscInt *length, const PetscInt *first,
-                           const EVCHYBParams *p, const EVCHYBPartition *E)
+/* A pattern with rows of these lengths; all columns are 0 */
+static PetscErrorCode Rows(PetscInt m, const PetscInt length[], SpMVCSR *A)
 {
-  PetscInt   next = 0, ranged = 0;
-  PetscInt64 ell = 0, csr = 0;
-  char      *seen;
+  PetscInt *i, *j;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscCalloc1(m + 1, &i));
+  for (PetscInt r = 0; r < m; r++) i[r + 1] = i[r] + length[r];
+  PetscCall(PetscCalloc1(i[m], &j));
+  *A = (SpMVCSR){m, 1, i, j, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RowsDestroy(SpMVCSR *A)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree(A->i));
+  PetscCall(PetscFree(A->j));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void CheckPartition(const char *name, const SpMVCSR *A, const EVCHYBParams *p, const EVCHYBPartition *E)
+{
+  const PetscInt m    = A->m;
+  PetscInt       next = 0, ranged = 0, *length, *first;
+  PetscInt64     ell = 0, csr = 0;
+  char          *seen;
 
   PetscCallAbort(PETSC_COMM_SELF, PetscCalloc1(m, &seen));
+  PetscCallAbort(PETSC_COMM_SELF, PetscMalloc2(m, &length, m, &first));
+  for (PetscInt q = 0; q < m; q++) {
+    length[q] = A->i[q + 1] - A->i[q];
+    first[q]  = length[q] ? A->j[A->i[q]] : 0;
+  }
   for (PetscInt k = 0; k < m; k++) {
     const PetscInt r = E->perm[k];
 
@@ -29,8 +56,7 @@ static void CheckPartition(const char *name, PetscInt m, const PetscInt *length,
 
       Expect(length[q] <= length[r], "%s: place %d", name, (int)k);
       if (length[q] == length[r])
-        Expect(!first || !length[q] || first[q] < first[r] || (first[q] == first[r] && q < r), "%s: place %d", name,
-               (int)k);
+        Expect(!length[q] || first[q] < first[r] || (first[q] == first[r] && q < r), "%s: place %d", name, (int)k);
     }
   }
   for (PetscInt b = 0; b < E->nblocks; b++) {
@@ -53,6 +79,7 @@ static void CheckPartition(const char *name, PetscInt m, const PetscInt *length,
   Expect(E->csr_entries == csr, "%s", name);
   for (PetscInt q = 0; q < E->ranges; q++) ranged += E->range_rows[q];
   Expect(ranged == m - E->isplit, "%s", name);
+  PetscCallAbort(PETSC_COMM_SELF, PetscFree2(length, first));
   PetscCallAbort(PETSC_COMM_SELF, PetscFree(seen));
 }
 
@@ -60,6 +87,7 @@ int main(int argc, char **argv)
 {
   EVCHYBParams    p;
   EVCHYBPartition E;
+  SpMVCSR         R;
   PetscInt       *length, m = 0, r = 0;
   PetscInt64      nonzeros = 0;
 
@@ -80,14 +108,16 @@ int main(int argc, char **argv)
     length[k] = length[q];
     length[q] = t;
   }
-  PetscCall(EVCHYBPartitionCreate(m, m, length, NULL, &p, &E));
-  CheckPartition("dc1", m, length, NULL, &p, &E);
+  PetscCall(Rows(m, length, &R));
+  PetscCall(EVCHYBPartitionCreate(&R, &p, &E));
+  CheckPartition("dc1", &R, &p, &E);
   Expect(m == 116835 && nonzeros == 766396, "dc1: not the matrix of the paper");
   /* Table 3 */
   Expect(E.isplit == 116768, "dc1: Isplit %d", (int)E.isplit);
   Expect(E.ell_entries == 595776, "dc1: ELL %ld", (long)E.ell_entries);
   Expect(E.csr_entries == 172160, "dc1: vector CSR %ld", (long)E.csr_entries);
   PetscCall(EVCHYBPartitionDestroy(&E));
+  PetscCall(RowsDestroy(&R));
   PetscCall(PetscFree(length));
 
   /* threads per row: one for up to 8 entries, two for 9 to 16, ..., the most for more than 8 * 256 */
@@ -95,29 +125,25 @@ int main(int argc, char **argv)
     const PetscInt lengths[] = {1, 8, 9, 16, 17, 2048, 2049, 4096, 4097, 100000};
 
     p.ell_limit = 0;
-    PetscCall(EVCHYBPartitionCreate(10, 1, lengths, NULL, &p, &E));
+    PetscCall(Rows(10, lengths, &R));
+    PetscCall(EVCHYBPartitionCreate(&R, &p, &E));
     Expect(E.isplit == 0 && E.ranges == 10, "ranges: %d", (int)E.ranges);
     Expect(E.range_rows[0] == 2 && E.range_rows[1] == 2 && E.range_rows[2] == 1 && E.range_rows[8] == 1 &&
                E.range_rows[9] == 4,
            "ranges");
     PetscCall(EVCHYBPartitionDestroy(&E));
+    PetscCall(RowsDestroy(&R));
     p.ell_limit = 128;
   }
 
   for (int k = 0; k < MATRICES; k++) {
-    Matrix    A;
-    PetscInt *len, *first;
+    Matrix A;
 
     PetscCall(MatrixGet(k, &A));
-    PetscCall(PetscMalloc2(A.m, &len, A.m, &first));
-    for (PetscInt q = 0; q < A.m; q++) {
-      len[q]   = A.i[q + 1] - A.i[q];
-      first[q] = len[q] ? A.j[A.i[q]] : 0;
-    }
-    PetscCall(EVCHYBPartitionCreate(A.m, A.n, len, first, &p, &E));
-    CheckPartition(A.name, A.m, len, first, &p, &E);
+    R = (SpMVCSR){A.m, A.n, A.i, A.j, NULL};
+    PetscCall(EVCHYBPartitionCreate(&R, &p, &E));
+    CheckPartition(A.name, &R, &p, &E);
     PetscCall(EVCHYBPartitionDestroy(&E));
-    PetscCall(PetscFree2(len, first));
     PetscCall(MatrixDestroy(&A));
   }
   PetscCall(PetscFinalize());

@@ -10,7 +10,7 @@
   after it.
 */
 #include "common.h"
-#include "core/spmvimpl.h"
+#include "reference.h"
 #include <inttypes.h>
 #include "files.h"
 

@@ -1,7 +1,7 @@
 /* Every product of every format, with every instruction set of this processor, compared with a loop over the CSR arrays
    */
 #include "common.h"
-#include "core/spmvimpl.h"
+#include "reference.h"
 #if SPMV_HAVE_X86
   #include <cpuid.h>
 #endif

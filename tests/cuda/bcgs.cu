@@ -4,7 +4,9 @@
   arguments are those of `krylov`.
 */
 #include "krylov.cuh"
-#include "mat/impls/sellp/sellpcuda.h"
+#include "mat/impls/sellp/sellp.h"
+
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 
 using Problem = ProblemOf<SpMVCudaBCGS>;
 
@@ -266,7 +268,7 @@ static Wide WideOf(const Scalar &a)
   return Wide(value);
 }
 
-static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, SpMVKrylovPC pc, bool left, SpMVCudaKrylov k,
+static void TestEpilogue(Matrix A, bool fused, SpMVKernel kernel, SpMVKrylovPC pc, bool left, SpMVCudaKrylov k,
                          cudaStream_t stream)
 {
   SELLPParams    params = {};
@@ -281,8 +283,9 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, SpMVKrylov
   params.common.compress = 1;
   Device<int>    i(A.i), j(A.j);
   Device<Number> a(A.a);
-  SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  CHECK(SpMVCudaSELLPSetUp(&csr, &params, kernel, PETSC_FALSE, stream, &store));
+  SpMVCudaCSR    csr   = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+  params.common.kernel = kernel;
+  CHECK(SpMVCudaSELLPSetUp(&csr, &params, PETSC_FALSE, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream));
   Expect((store->WarpsOf(spmv::DOTS) > 0) == fused, A, q.what, "any", "the product has an epilogue");
   const Half separate = Run(q, store, false, k, stream), one = Run(q, store, true, k, stream),
@@ -315,25 +318,25 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
   spmv::limits.diagonals_least = spmv::limits.diagonals_warps = 0; // small matrices reach all kernels
   for (bool left : {true, false}) {
     for (SpMVKrylovPC pc : {SPMV_KRYLOV_PC_NONE, SPMV_KRYLOV_PC_POINTS, SPMV_KRYLOV_PC_BLOCKS}) {
-      const auto test = [&](Matrix A, bool fused, SpMVCudaKernel kernel) {
+      const auto test = [&](Matrix A, bool fused, SpMVKernel kernel) {
         TestEpilogue(A, fused, kernel, pc, left, k, stream);
       };
       for (int N : {3, quick ? 6 : 12, quick ? 7 : 40}) {
-        test(Grid("7 points", N, 7, 1, 100), true, SPMVCUDA_KERNEL_AUTO);
-        test(Grid("7 points, slices", N, 7, 1, 100), true, SPMVCUDA_KERNEL_SLICES);
+        test(Grid("7 points", N, 7, 1, 100), true, SPMV_KERNEL_AUTO);
+        test(Grid("7 points, slices", N, 7, 1, 100), true, SPMV_KERNEL_SLICES);
       }
       for (int unknowns = 2; unknowns <= 6; unknowns += quick ? 2 : 1) {
-        test(Grid("nodes", 7, 7, unknowns, 100), true, SPMVCUDA_KERNEL_AUTO);
-        test(Grid("nodes, slices", 7, 27, unknowns, 60), true, SPMVCUDA_KERNEL_SLICES);
+        test(Grid("nodes", 7, 7, unknowns, 100), true, SPMV_KERNEL_AUTO);
+        test(Grid("nodes, slices", 7, 27, unknowns, 60), true, SPMV_KERNEL_SLICES);
       }
-      test(Odd("odd rows", 5001, 3, 90), true, SPMVCUDA_KERNEL_AUTO);
-      test(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMVCUDA_KERNEL_AUTO);
+      test(Odd("odd rows", 5001, 3, 90), true, SPMV_KERNEL_AUTO);
+      test(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMV_KERNEL_AUTO);
       test(Grouped(
                "groups", 5001, 5001, [](int) { return 1 + Int(8); }, [](int, Row &row) { Anywhere(5001, 40, row); }),
-           true, SPMVCUDA_KERNEL_AUTO);
+           true, SPMV_KERNEL_AUTO);
       test(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false,
-           SPMVCUDA_KERNEL_AUTO);
-      test(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMVCUDA_KERNEL_PAPER);
+           SPMV_KERNEL_AUTO);
+      test(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMV_KERNEL_PAPER);
     }
   }
 }

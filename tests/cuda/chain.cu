@@ -90,11 +90,11 @@ struct Stored {
 
 static void AddStores(std::deque<Stored> &stores, cudaStream_t stream)
 {
-  const SpMVCudaKernel AUTO = SPMVCUDA_KERNEL_AUTO, SLICES = SPMVCUDA_KERNEL_SLICES;
-  auto                 add  = [&](const Matrix &A, const Setup &setup) { stores.emplace_back(A, setup, stream); };
-  auto                 some = [](int) { return 1 + Int(8); };
-  auto                 few  = [](int, Row &row) { Anywhere(N, Int(30), row); };
-  auto                 far  = [](int r, Row &row) {
+  const SpMVKernel AUTO = SPMV_KERNEL_AUTO, SLICES = SPMV_KERNEL_SLICES;
+  auto             add  = [&](const Matrix &A, const Setup &setup) { stores.emplace_back(A, setup, stream); };
+  auto             some = [](int) { return 1 + Int(8); };
+  auto             few  = [](int, Row &row) { Anywhere(N, Int(30), row); };
+  auto             far  = [](int r, Row &row) {
     for (int d : {-729, -27, -1, 0, 1, 27, 729}) row.push_back(r + d);
   };
   add(Build("7 diagonals", N, N, far), SELLP(0, 0, 0, 0, 1, AUTO));
@@ -107,7 +107,7 @@ static void AddStores(std::deque<Stored> &stores, cudaStream_t stream)
   add(Lengths("long rows", N, N, [](int r) { return r % 5003 == 7 ? 15000 : 1 + Int(4); }), SELLP(0, 0, 0, 0, 1, AUTO));
   add(Grouped("groups", N, N, some, few), SELLP(0, 0, 0, 0, 1, AUTO));
   add(Lengths("sorted", N, N, [](int r) { return r % 6007 == 3 ? 9000 : 1 + Int(12); }), EVCHYB(128, 0, 1, SLICES));
-  add(Lengths("the paper's kernel", N, N, [](int) { return 1 + Int(12); }), EVCHYB(4, 0, 1, SPMVCUDA_KERNEL_PAPER));
+  add(Lengths("the paper's kernel", N, N, [](int) { return 1 + Int(12); }), EVCHYB(4, 0, 1, SPMV_KERNEL_PAPER));
 }
 
 // ------------------------------------------------------------------------------------------------ chains

@@ -8,7 +8,6 @@
 #include "matrices.cuh"
 #include <cstring>
 #include <string>
-#include <tuple>
 
 template <class T> struct Device { // poisoned, so that missing writes are detected
   T     *p = nullptr;
@@ -93,16 +92,6 @@ struct Layout {
     return conjugate ? SPMVCUDA_CONJUGATE : SPMVCUDA_MULT;
   }
 };
-
-struct Seen {
-  std::vector<std::tuple<int, int, double, double>> entries;
-};
-static inline void See(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
-{
-  Number a;
-  memcpy((void *)&a, &value, sizeof(a));
-  ((Seen *)ctx)->entries.emplace_back((int)row, (int)col, std::real(a), std::imag(a));
-}
 
 static inline const PetscScalar *P(const Number *p)
 {

@@ -345,32 +345,32 @@ static void AddLarger(std::vector<Matrix> &matrices)
 static std::vector<Layout> Layouts()
 {
   return {
-      {"sellp", false, false, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_AUTO)},
-      {"sellp, slices", false, true, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_SLICES)},
-      {"sellp, entries", false, false, SELLP(0, 0, 0, 1, 1, SPMVCUDA_KERNEL_SLICES)},
-      {"sellp, uncompressed", false, false, SELLP(0, 0, 64, 1, 0, SPMVCUDA_KERNEL_SLICES)},
-      {"sellp, blocks of 8", false, false, SELLP(0, 0, 0, 8, 1, SPMVCUDA_KERNEL_AUTO)},
-      {"sellp, t = 1", false, false, SELLP(0, 1, 1, 0, 1, SPMVCUDA_KERNEL_AUTO)},
-      {"sellp, t = 4", false, false, SELLP(0, 4, 100, 0, 1, SPMVCUDA_KERNEL_AUTO)},
-      {"sellp, t = 32", false, false, SELLP(0, 32, 0, 0, 1, SPMVCUDA_KERNEL_AUTO)},
-      {"sellp, paper", false, true, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_PAPER)},
-      {"sellp, paper, b = 5, t = 16", false, false, SELLP(5, 16, 0, 0, 1, SPMVCUDA_KERNEL_PAPER)},
-      {"sellp, paper, b = 32, t = 1", false, false, SELLP(32, 1, 0, 0, 1, SPMVCUDA_KERNEL_PAPER)},
-      {"sellp, transposed", true, false, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_AUTO)},
-      {"sellp, conjugated and transposed", true, true, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_SLICES)},
-      {"evchyb", false, false, EVCHYB(128, 0, 1, SPMVCUDA_KERNEL_AUTO)},
-      {"evchyb, rows", false, false, EVCHYB(128, 0, 1, SPMVCUDA_KERNEL_SLICES)},
-      {"evchyb, entries", false, true, EVCHYB(8, 1, 0, SPMVCUDA_KERNEL_SLICES)},
-      {"evchyb, paper", false, true, EVCHYB(128, 0, 1, SPMVCUDA_KERNEL_PAPER)},
-      {"evchyb, paper, limit 4", false, false, EVCHYB(4, 0, 1, SPMVCUDA_KERNEL_PAPER)},
-      {"evchyb, adaptive", false, false, EVCHYB(128, 0, 1, SPMVCUDA_KERNEL_ADAPTIVE)},
-      {"evchyb, transposed", true, false, EVCHYB(128, 0, 1, SPMVCUDA_KERNEL_AUTO)},
-      {"evchyb, paper, transposed", true, false, EVCHYB(128, 0, 1, SPMVCUDA_KERNEL_PAPER)},
-      {"sellp, single", false, true, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_AUTO, true), true},
-      {"sellp, slices, single", false, false, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_SLICES, true), true},
-      {"sellp, entries, uncompressed, single", false, false, SELLP(0, 0, 0, 1, 0, SPMVCUDA_KERNEL_SLICES, true), true},
-      {"sellp, paper, not single", false, false, SELLP(0, 0, 0, 0, 1, SPMVCUDA_KERNEL_PAPER, true)},
-      {"evchyb, single, transposed", true, true, EVCHYB(128, 0, 1, SPMVCUDA_KERNEL_AUTO, true), true},
+      {"sellp", false, false, SELLP(0, 0, 0, 0, 1, SPMV_KERNEL_AUTO)},
+      {"sellp, slices", false, true, SELLP(0, 0, 0, 0, 1, SPMV_KERNEL_SLICES)},
+      {"sellp, entries", false, false, SELLP(0, 0, 0, 1, 1, SPMV_KERNEL_SLICES)},
+      {"sellp, uncompressed", false, false, SELLP(0, 0, 64, 1, 0, SPMV_KERNEL_SLICES)},
+      {"sellp, blocks of 8", false, false, SELLP(0, 0, 0, 8, 1, SPMV_KERNEL_AUTO)},
+      {"sellp, t = 1", false, false, SELLP(0, 1, 1, 0, 1, SPMV_KERNEL_AUTO)},
+      {"sellp, t = 4", false, false, SELLP(0, 4, 100, 0, 1, SPMV_KERNEL_AUTO)},
+      {"sellp, t = 32", false, false, SELLP(0, 32, 0, 0, 1, SPMV_KERNEL_AUTO)},
+      {"sellp, paper", false, true, SELLP(0, 0, 0, 0, 1, SPMV_KERNEL_PAPER)},
+      {"sellp, paper, b = 5, t = 16", false, false, SELLP(5, 16, 0, 0, 1, SPMV_KERNEL_PAPER)},
+      {"sellp, paper, b = 32, t = 1", false, false, SELLP(32, 1, 0, 0, 1, SPMV_KERNEL_PAPER)},
+      {"sellp, transposed", true, false, SELLP(0, 0, 0, 0, 1, SPMV_KERNEL_AUTO)},
+      {"sellp, conjugated and transposed", true, true, SELLP(0, 0, 0, 0, 1, SPMV_KERNEL_SLICES)},
+      {"evchyb", false, false, EVCHYB(128, 0, 1, SPMV_KERNEL_AUTO)},
+      {"evchyb, rows", false, false, EVCHYB(128, 0, 1, SPMV_KERNEL_SLICES)},
+      {"evchyb, entries", false, true, EVCHYB(8, 1, 0, SPMV_KERNEL_SLICES)},
+      {"evchyb, paper", false, true, EVCHYB(128, 0, 1, SPMV_KERNEL_PAPER)},
+      {"evchyb, paper, limit 4", false, false, EVCHYB(4, 0, 1, SPMV_KERNEL_PAPER)},
+      {"evchyb, adaptive", false, false, EVCHYB(128, 0, 1, SPMV_KERNEL_VECTOR)},
+      {"evchyb, transposed", true, false, EVCHYB(128, 0, 1, SPMV_KERNEL_AUTO)},
+      {"evchyb, paper, transposed", true, false, EVCHYB(128, 0, 1, SPMV_KERNEL_PAPER)},
+      {"sellp, single", false, true, SELLP(0, 0, 0, 0, 1, SPMV_KERNEL_AUTO, true), true},
+      {"sellp, slices, single", false, false, SELLP(0, 0, 0, 0, 1, SPMV_KERNEL_SLICES, true), true},
+      {"sellp, entries, uncompressed, single", false, false, SELLP(0, 0, 0, 1, 0, SPMV_KERNEL_SLICES, true), true},
+      {"sellp, paper, not single", false, false, SELLP(0, 0, 0, 0, 1, SPMV_KERNEL_PAPER, true)},
+      {"evchyb, single, transposed", true, true, EVCHYB(128, 0, 1, SPMV_KERNEL_AUTO, true), true},
   };
 }
 
@@ -432,7 +432,7 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
     if ((race && !few) || (only && !strstr(A.name, only))) continue;
     tested++;
     TestCSR(A, streams.stream);
-    for (SpMVCudaKernel k : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {
+    for (SpMVKernel k : {SPMV_KERNEL_AUTO, SPMV_KERNEL_SLICES}) {
       TestSingle(A, "sellp", [&](bool single, const SpMVCudaCSR *csr, SpMVCudaStore *b) {
         return SELLP(0, 0, 0, 0, 1, k, single)(csr, PETSC_FALSE, streams.stream, b);
       });

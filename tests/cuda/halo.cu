@@ -40,11 +40,11 @@ struct Exchange {
   }
   PetscErrorCode Begin(const PetscScalar *x, cudaStream_t s) const
   {
-    return Do([&] { return SpMVCudaHaloBegin(core, x, s); });
+    return Do([&] { return SpMVCudaHaloBegin(core, 1, x, 0, PETSC_FALSE, s); });
   }
   PetscErrorCode BeginColumns(int n, const PetscScalar *x, PetscInt ldx, PetscBool overlap, cudaStream_t s) const
   {
-    return Do([&] { return SpMVCudaHaloBeginColumns(core, n, x, ldx, overlap, s); });
+    return Do([&] { return SpMVCudaHaloBegin(core, n, x, ldx, overlap, s); });
   }
   PetscErrorCode End(cudaStream_t s) const
   {

@@ -4,7 +4,9 @@
   `krylov quick` or `krylov race`. With `count` as the last argument, it prints the number of checks that passed.
 */
 #include "krylov.cuh"
-#include "mat/impls/sellp/sellpcuda.h"
+#include "mat/impls/sellp/sellp.h"
+
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 
 using Problem = ProblemOf<SpMVCudaCG>;
 
@@ -237,7 +239,7 @@ static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, 
          "the inner product");
 }
 
-static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool single, bool hermitian, SpMVCudaKrylov k,
+static void TestEpilogue(Matrix A, bool fused, SpMVKernel kernel, bool single, bool hermitian, SpMVCudaKrylov k,
                          cudaStream_t stream)
 {
   std::vector<Number> p(A.n);
@@ -252,7 +254,8 @@ static void TestEpilogue(Matrix A, bool fused, SpMVCudaKernel kernel, bool singl
   Device<int>       i(A.i), j(A.j);
   Device<Number>    a(A.a), dp(p), w(A.m), x(A.n), r(p);
   const SpMVCudaCSR csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  CHECK(SpMVCudaSELLPSetUp(&csr, &params, kernel, PETSC_FALSE, stream, &store));
+  params.common.kernel  = kernel;
+  CHECK(SpMVCudaSELLPSetUp(&csr, &params, PETSC_FALSE, stream, &store));
   CHECK(SpMVCudaFill(store, &csr, stream));
   cg.n  = A.n;
   cg.bs = 1;
@@ -279,45 +282,44 @@ static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
   spmv::limits.diagonals_least = spmv::limits.diagonals_warps = 0; // small matrices reach all kernels
   for (bool hermitian : {true, false}) {
     for (int N : {3, quick ? 6 : 12, quick ? 7 : 40}) {
-      TestEpilogue(Grid("7 points", N, 7, 1, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
-      TestEpilogue(Grid("7 points, slices", N, 7, 1, 100), true, SPMVCUDA_KERNEL_SLICES, false, hermitian, k, stream);
+      TestEpilogue(Grid("7 points", N, 7, 1, 100), true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
+      TestEpilogue(Grid("7 points, slices", N, 7, 1, 100), true, SPMV_KERNEL_SLICES, false, hermitian, k, stream);
     }
     for (int unknowns = 2; unknowns <= 6; unknowns += quick ? 2 : 1) {
-      TestEpilogue(Grid("nodes", 7, 7, unknowns, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
-      TestEpilogue(Grid("nodes, slices", 7, 27, unknowns, 60), true, SPMVCUDA_KERNEL_SLICES, false, hermitian, k,
-                   stream);
-      for (SpMVCudaKernel kernel : {SPMVCUDA_KERNEL_AUTO, SPMVCUDA_KERNEL_SLICES}) {
+      TestEpilogue(Grid("nodes", 7, 7, unknowns, 100), true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
+      TestEpilogue(Grid("nodes, slices", 7, 27, unknowns, 60), true, SPMV_KERNEL_SLICES, false, hermitian, k, stream);
+      for (SpMVKernel kernel : {SPMV_KERNEL_AUTO, SPMV_KERNEL_SLICES}) {
         TestEpilogue(Without("nodes, some rows constrained", Grid("", 7, 27, unknowns, 100),
                              [](int r, int c) { return r % 53 == 7 && r != c; }),
                      true, kernel, false, hermitian, k, stream);
       }
     }
-    TestEpilogue(Grid("27 points", 9, 27, 1, 100), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Grid("27 points", 9, 27, 1, 100), true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Build("9 diagonals", 5000, 5000,
                        [](int r, Row &row) {
                          for (int c = r - 4; c <= r + 4; c++) row.push_back(c);
                        }),
-                 true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Odd("odd rows", 5001, 3, 90), true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMVCUDA_KERNEL_AUTO,
+                 true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Odd("odd rows", 5001, 3, 90), true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMV_KERNEL_AUTO,
                  false, hermitian, k, stream);
-    TestEpilogue(Lengths("longer rows", 3001, 3001, [](int) { return 1 + Int(300); }), true, SPMVCUDA_KERNEL_AUTO,
-                 false, hermitian, k, stream);
+    TestEpilogue(Lengths("longer rows", 3001, 3001, [](int) { return 1 + Int(300); }), true, SPMV_KERNEL_AUTO, false,
+                 hermitian, k, stream);
     TestEpilogue(
         Grouped(
             "groups", 5001, 5001, [](int) { return 1 + Int(8); }, [](int, Row &row) { Anywhere(5001, 40, row); }),
-        true, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+        true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Grouped(
                      "groups in parts", 20000, 20000, [](int) { return 8; },
                      [](int g, Row &row) { Anywhere(20000, g == 7 ? 15000 : 6, row); }),
-                 false, SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+                 false, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Lengths("rows in parts", 20000, 20000, [](int r) { return r == 7 ? 15000 : 1 + Int(6); }), false,
-                 SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
+                 SPMV_KERNEL_AUTO, false, hermitian, k, stream);
     TestEpilogue(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false,
-                 SPMVCUDA_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Grid("single", 12, 7, 1, 100), sizeof(Single) == sizeof(Number), SPMVCUDA_KERNEL_AUTO, true, hermitian,
-                 k, stream);
-    TestEpilogue(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMVCUDA_KERNEL_PAPER, false, hermitian, k, stream);
+                 SPMV_KERNEL_AUTO, false, hermitian, k, stream);
+    TestEpilogue(Grid("single", 12, 7, 1, 100), sizeof(Single) == sizeof(Number), SPMV_KERNEL_AUTO, true, hermitian, k,
+                 stream);
+    TestEpilogue(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMV_KERNEL_PAPER, false, hermitian, k, stream);
   }
 }
 

@@ -3,13 +3,15 @@
 */
 #pragma once
 
-#include "mat/impls/evchyb/evchybcuda.h"
-#include "mat/impls/sellp/sellpcuda.h"
+#include "mat/impls/evchyb/evchyb.h"
+#include "mat/impls/sellp/sellp.h"
 #include "common.cuh"
+
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp, SpMVCudaEVCHYBSetUp;
 
 using Setup = decltype(Layout::setup);
 
-static inline Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscInt compress, SpMVCudaKernel k,
+static inline Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node, PetscInt compress, SpMVKernel k,
                           bool single = false)
 {
   return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
@@ -20,11 +22,12 @@ static inline Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node,
     p.common.node     = node;
     p.common.compress = compress;
     p.common.single   = single;
-    return SpMVCudaSELLPSetUp(csr, &p, k, transpose, s, store);
+    p.common.kernel   = k;
+    return SpMVCudaSELLPSetUp(csr, &p, transpose, s, store);
   };
 }
 
-static inline Setup EVCHYB(PetscInt limit, PetscInt node, PetscInt compress, SpMVCudaKernel k, bool single = false)
+static inline Setup EVCHYB(PetscInt limit, PetscInt node, PetscInt compress, SpMVKernel k, bool single = false)
 {
   return [=](const SpMVCudaCSR *csr, PetscBool transpose, cudaStream_t s, SpMVCudaStore *store) {
     EVCHYBParams p     = {};
@@ -33,6 +36,7 @@ static inline Setup EVCHYB(PetscInt limit, PetscInt node, PetscInt compress, SpM
     p.common.node      = node;
     p.common.compress  = compress;
     p.common.single    = single;
-    return SpMVCudaEVCHYBSetUp(csr, &p, k, transpose, s, store);
+    p.common.kernel    = k;
+    return SpMVCudaEVCHYBSetUp(csr, &p, transpose, s, store);
   };
 }

@@ -1,9 +1,8 @@
 /*
-  A layout of a matrix: all its products, compared with the reference, its oracle and its statistics.
+  A layout of a matrix: all its products, compared with the reference, and its statistics.
 */
 #pragma once
 
-#include "core/cuda/product/paper.h"
 #include "common.cuh"
 #include <set>
 
@@ -52,12 +51,10 @@ public:
       if (refresh && rows < 400 && !Int(4)) Columns(70); // several launches
       for (int kind = 0; kind < 3 && !L.transpose && !L.conjugate; kind++) Fused(kind);
     }
-    Oracle();
+    Statistics();
     if (cols) NonFinite();
     if (rows == cols) Sequences();
     Graph();
-    Scaled();
-    Unordered();
     CHECK(SpMVCudaDestroy(&store));
   }
 
@@ -332,19 +329,8 @@ private:
     Expect(Close(y.Get(), ref, size), "x from the previous kernel, not early");
   }
 
-  // The stored matrix is A
-  void Oracle()
+  void Statistics()
   {
-    Seen                                              seen;
-    std::vector<std::tuple<int, int, double, double>> want;
-    CHECK(SpMVCudaVisit(store, See, &seen));
-    for (int r = 0; r < A.m; r++) {
-      for (int q = A.i[r]; q < A.i[r + 1]; q++)
-        want.emplace_back(L.transpose ? A.j[q] : r, L.transpose ? r : A.j[q], std::real(A.a[q]), std::imag(A.a[q]));
-    }
-    std::sort(want.begin(), want.end());
-    std::sort(seen.entries.begin(), seen.entries.end());
-    Expect(want == seen.entries, "the oracle sees A");
     const PetscInt64 least = stats.stored * (PetscInt64)(single ? sizeof(Single) : sizeof(Number));
     Expect(stats.nonzeros == (PetscInt64)A.j.size() && stats.stored >= stats.nonzeros && stats.bytes >= least,
            "statistics");
@@ -458,60 +444,5 @@ private:
     CHECK(SpMVCudaMult(store, {L.Form(), P(x.p), P(z.p), (PetscScalar *)y.p}, stream));
     EndGraph(2);
     Expect(Close(y.Get(), ref, size), "captured in a graph");
-  }
-
-  // Tests alpha and beta, if the kernel supports them
-  void Scaled()
-  {
-    Number      alpha = Number(-0.5), beta = Number(2);
-    PetscScalar pa, pb, p0;
-    memcpy(&pa, &alpha, sizeof(pa));
-    memcpy(&pb, &beta, sizeof(pb));
-    memset(&p0, 0, sizeof(p0));
-    z.Set(hz);
-    const cudaError_t error = SpMVCudaMultScaled(store, pa, P(x.p), pb, (PetscScalar *)z.p, stream);
-    if (error == cudaErrorNotSupported) return;
-    CHECK(error);
-    CHECK(cudaStreamSynchronize(stream));
-    Reference(A, L.transpose, false, hx, NULL, ref, size);
-    for (int r = 0; r < rows; r++) {
-      ref[r] = Wide(alpha) * ref[r] + Wide(beta) * Wide(hz[r]);
-      size[r] += 2;
-    }
-    Expect(Close(z.Get(), ref, size), "y = alpha A x + beta y");
-    y.Poison(); // NaN, which beta = 0 must not read
-    Reference(A, L.transpose, false, hx, NULL, ref, size);
-    for (auto &v : ref) v *= Wide(alpha);
-    CHECK(SpMVCudaMultScaled(store, pa, P(x.p), p0, (PetscScalar *)y.p, stream));
-    CHECK(cudaStreamSynchronize(stream));
-    Expect(Close(y.Get(), ref, size), "y = alpha A x");
-  }
-
-  // y in the order of the sorted rows: by length, then by first column
-  void Unordered()
-  {
-    if (SpMVCudaSetReorder(store, PETSC_FALSE) != cudaSuccess) return;
-    std::vector<int> order(rows), length(rows, 0), first(rows, 0);
-    for (int r = A.m - 1; r >= 0; r--) {
-      for (int q = A.i[r + 1] - 1; q >= A.i[r]; q--) {
-        const int to = L.transpose ? A.j[q] : r;
-        length[to]++;
-        first[to] = L.transpose ? r : A.j[q];
-      }
-    }
-    for (int r = 0; r < rows; r++) order[r] = r;
-    std::stable_sort(order.begin(), order.end(), [&](int p, int q) {
-      return length[p] != length[q] ? length[p] < length[q] : first[p] < first[q];
-    });
-    std::vector<Wide>   ref2(rows);
-    std::vector<double> size2(rows);
-    Reference(A, L.transpose, L.conjugate, hx, NULL, ref, size);
-    for (int p = 0; p < rows; p++) {
-      ref2[p]  = ref[order[p]];
-      size2[p] = size[order[p]];
-    }
-    y.Poison();
-    Mult(x.p, NULL, y.p);
-    Expect(Close(y.Get(), ref2, size2), "without reordering");
   }
 };

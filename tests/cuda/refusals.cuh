@@ -92,7 +92,6 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
   SpMVCudaStore  store;
   SpMVStats      stats;
-  Seen           seen;
   void          *nothing;
   auto           step = [&](cudaError_t error, const char *what) {
     Expect(error == cudaSuccess || error == cudaErrorNotSupported, A, L.name, "any", what);
@@ -121,8 +120,6 @@ static void TestOthersError(Matrix &A, const Layout &L, cudaStream_t stream)
   step(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p}, stream),
        "a product after an error of another");
   fail();
-  step(SpMVCudaVisit(store, See, &seen), "a visit after an error of another");
-  fail();
   step(SpMVCudaDestroy(&store), "an end after an error of another");
   (void)cudaGetLastError();
 }
@@ -134,9 +131,7 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
   Device<Number> a(A.a);
   SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
   SpMVCudaStore  store;
-  Seen           seen;
-  seen.entries.reserve(A.j.size());
-  auto each = [&](const char *what, std::function<cudaError_t()> f) {
+  auto           each = [&](const char *what, std::function<cudaError_t()> f) {
     bool good = true, more = true;
     for (int n = 0; more && n < 1000; n++) {
       allocations             = n;
@@ -159,14 +154,9 @@ static void TestHostMemory(Matrix &A, const Layout &L, cudaStream_t stream)
     return error;
   });
   CHECK(L.setup(&csr, L.transpose, stream, &store));
-  CHECK(SpMVCudaFill(store, &csr, stream)); // a visit reads the values
   if (!L.transpose)
     each("an off-diagonal block without the host's memory",
          [&] { return SpMVCudaFuseOffdiagonal(store, &csr, A.m, stream); });
-  each("a visit without the host's memory", [&] {
-    seen.entries.clear();
-    return SpMVCudaVisit(store, See, &seen);
-  });
   CHECK(SpMVCudaDestroy(&store));
   const size_t               bytes = (size_t)64 << 20; // enough for several threads
   Device<unsigned char>      to(bytes);

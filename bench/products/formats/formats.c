@@ -270,7 +270,7 @@ double StoredBytes(const Stored *S)
 
 /* ---------------------------------------------------------------- the oracle */
 
-void StoredVisit(const Stored *S, SpMVVisitor entry, void *ctx)
+void StoredVisit(const Stored *S, StoredVisitor entry, void *ctx)
 {
   const PetscInt *ptr = (const PetscInt *)S->at[AT_PTR], *col = (const PetscInt *)S->at[AT_COL],
                  *row    = (const PetscInt *)S->at[AT_ROW];

@@ -35,23 +35,14 @@ typedef struct {
   const PetscScalar *a;           /* not read by set-up */
 } SpMVCudaCSR;
 
-typedef enum {
-  SPMVCUDA_KERNEL_AUTO,    /* statistics decide */
-  SPMVCUDA_KERNEL_SLICES,  /* the format's own slices, never whole diagonals */
-  SPMVCUDA_KERNEL_PAPER,   /* the kernel as printed in the format's paper */
-  SPMVCUDA_KERNEL_ADAPTIVE /* EVC-HYB only: the adaptive CSR kernel that preceded the paper */
-} SpMVCudaKernel;
-
 /*
-  A format's own set-up, declared by the format, creates a store with a layout but without values:
-
-    cudaError_t SetUp(const SpMVCudaCSR *, const its own parameters *, SpMVCudaKernel, PetscBool transpose,
-    cudaStream_t, SpMVCudaStore *);
-
-  With transpose, the store is for A^T and has a permutation of the nonzeros, for fills. Returns cudaErrorNotSupported
-  and no store if the matrix is larger than SPMVCUDA_MAX_SIZE or the library has no code for the device. The caller must
-  then use another product.
+  A format's own set-up creates a store with a layout but without values; params: its own parameters, which begin with
+  SpMVCommonParams. With transpose, the store is for A^T and has a permutation of the nonzeros, for fills. Returns cudaErrorNotSupported and no store if the
+  matrix is larger than SPMVCUDA_MAX_SIZE or the library has no code for the device. The caller must then use another
+  product
 */
+typedef cudaError_t SpMVCudaSetUp(const SpMVCudaCSR *, const void *params, PetscBool transpose, cudaStream_t,
+                                  SpMVCudaStore *);
 
 /* Whether the library has code for the current device: compute capability 8.0 or later, and one that it was compiled
    for */
@@ -128,6 +119,3 @@ PETSC_INTERN cudaError_t SpMVCudaUploadTemporary(int arrays, void *device[], con
                                                  const size_t bytes[], cudaStream_t, SpMVCudaTemporary *);
 PETSC_INTERN cudaError_t SpMVCudaFreeTemporary(SpMVCudaTemporary *, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaFinalize(void); /* frees the memory that is kept, both pinned and device memory */
-
-/* The oracle of the tests: copies the store to the host and decodes it one entry at a time (without padding) */
-PETSC_INTERN cudaError_t SpMVCudaVisit(SpMVCudaStore, SpMVVisitor, void *ctx);

@@ -158,9 +158,3 @@ void SpMVCudaGetStats(SpMVCudaStore store, SpMVStats *stats)
   stats->bytes += store->it.Bytes() + store->value_index.Bytes() + store->nodes.Bytes();
   if (store->fused) stats->bytes += (PetscInt64)store->fused->Bytes();
 }
-
-cudaError_t SpMVCudaVisit(SpMVCudaStore store, SpMVVisitor entry, void *ctx)
-{
-  SPMV_TRY(cudaDeviceSynchronize());
-  return Guarded([=] { return store->Visit(entry, ctx); });
-}

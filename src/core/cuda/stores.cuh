@@ -151,8 +151,7 @@ struct _n_SpMVCudaStore {
   }
   // Several columns at once, with the same result as a product with each
   virtual cudaError_t MultColumns(SpMVCudaForm, const spmv::Operands &, const spmv::Columns &, cudaStream_t);
-  virtual void        Stats(SpMVStats *) const            = 0; // `bytes` counts only the arrays of the derived class
-  virtual cudaError_t Visit(SpMVVisitor, void *ctx) const = 0;
+  virtual void        Stats(SpMVStats *) const = 0; // `bytes` counts only the arrays of the derived class
 
   // Launches what For() says; overridden by stores whose kernels have other arguments
   virtual cudaError_t Multiply(const spmv::Product &, cudaStream_t);
@@ -255,15 +254,6 @@ cudaError_t SetUp(const SpMVCudaCSR *csr, bool transpose, cudaStream_t stream, S
   s->value_index.Swap(value_index);
   *store = s;
   return cudaSuccess;
-}
-
-// For the oracle
-template <class V> void Show(SpMVVisitor entry, void *ctx, int64_t row, int64_t col, const V &value)
-{
-  const Scalar own = Convert<Scalar>(value);
-  PetscScalar  a;
-  memcpy((void *)&a, &own, sizeof(a));
-  entry(ctx, (PetscInt)row, (PetscInt)col, a);
 }
 
 } // namespace spmv

@@ -103,11 +103,6 @@ public:
   {
     return cudaMemsetAsync(p, 0, size * sizeof(T), stream);
   }
-  cudaError_t Read(std::vector<T> &host) const // for the oracle
-  {
-    host.resize(size);
-    return size ? cudaMemcpy(host.data(), p, size * sizeof(T), cudaMemcpyDeviceToHost) : cudaSuccess;
-  }
   void Free()
   {
     if (p) cudaFree(p);

@@ -34,29 +34,21 @@ __device__ __forceinline__ unsigned BlockIndex()
   Fresh() is for data that other thread blocks or devices write; it must not be moved up to a place before they are
   written
 */
-#define SPMV_LOADS(name, how)                                                             \
-  __device__ __forceinline__ double name(const double *p)                                 \
-  {                                                                                       \
-    double v;                                                                             \
-    asm volatile("ld.global." how ".f64 %0, [%1];" : "=d"(v) : "l"(p));                   \
-    return v;                                                                             \
-  }                                                                                       \
-  __device__ __forceinline__ float name(const float *p)                                   \
-  {                                                                                       \
-    float v;                                                                              \
-    asm volatile("ld.global." how ".f32 %0, [%1];" : "=f"(v) : "l"(p));                   \
-    return v;                                                                             \
-  }                                                                                       \
-  __device__ __forceinline__ void name(const double *p, double &a, double &b)             \
-  {                                                                                       \
-    asm volatile("ld.global." how ".v2.f64 {%0, %1}, [%2];" : "=d"(a), "=d"(b) : "l"(p)); \
-  }                                                                                       \
-  __device__ __forceinline__ void name(const float *p, float &a, float &b)                \
-  {                                                                                       \
-    asm volatile("ld.global." how ".v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "l"(p)); \
+#define SPMV_LOADS(name, how, type, letter, bits)                                                          \
+  __device__ __forceinline__ type name(const type *p)                                                      \
+  {                                                                                                        \
+    type v;                                                                                                \
+    asm volatile("ld.global." how "." bits " %0, [%1];" : "=" letter(v) : "l"(p));                         \
+    return v;                                                                                              \
+  }                                                                                                        \
+  __device__ __forceinline__ void name(const type *p, type &a, type &b)                                    \
+  {                                                                                                        \
+    asm volatile("ld.global." how ".v2." bits " {%0, %1}, [%2];" : "=" letter(a), "=" letter(b) : "l"(p)); \
   }
-SPMV_LOADS(Stream, "cs")
-SPMV_LOADS(Fresh, "relaxed.gpu")
+SPMV_LOADS(Stream, "cs", double, "d", "f64")
+SPMV_LOADS(Stream, "cs", float, "f", "f32")
+SPMV_LOADS(Fresh, "relaxed.gpu", double, "d", "f64")
+SPMV_LOADS(Fresh, "relaxed.gpu", float, "f", "f32")
 #undef SPMV_LOADS
 
 __device__ __forceinline__ void StoreRelaxed(double *p, double v)

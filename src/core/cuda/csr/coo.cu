@@ -209,29 +209,12 @@ __global__ void find_rows(int64_t rows, int64_t nonzeros, const uint64_t *key, i
 
 // ------------------------------------------------------------------------------------------------ values
 
-// A value of the program's array, which may be aligned only to the real or imaginary part of a number
-#if defined(PETSC_USE_COMPLEX)
-struct Loose {
-  PetscReal re, im;
-};
-__device__ __forceinline__ Scalar Take(const Loose *v, int64_t at)
-{
-  return {v[at].re, v[at].im};
-}
-#else
-using Loose = PetscReal;
-__device__ __forceinline__ Scalar Take(const Loose *v, int64_t at)
-{
-  return v[at];
-}
-#endif
-
 struct Values {
-  const Loose                      *v, *more;
+  const Scalar                     *v, *more;
   int64_t                           count; // number of entries of v
   __device__ __forceinline__ Scalar Get(int64_t place) const
   {
-    return place < count ? Take(v, place) : Take(more, place - count);
+    return Read(place < count ? v + place : more + (place - count));
   }
 };
 
@@ -284,10 +267,10 @@ __global__ void add_repeated(int64_t nonzeros, const P *first, const P *place, V
   if (t < nonzeros) a[t] = insert ? sum : Num::add(a[t], sum);
 }
 
-__global__ void pack(int64_t count, const int64_t *place, const Loose *v, Loose *to)
+__global__ void pack(int64_t count, const int64_t *place, const Scalar *v, Scalar *to)
 {
   const int64_t k = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
-  if (k < count) to[k] = v[place[k]];
+  if (k < count) Write(to + k, Read(v + place[k]));
 }
 
 } // namespace
@@ -427,7 +410,7 @@ void SpMVCudaCOOReleasePattern(SpMVCudaCOO coo)
 cudaError_t SpMVCudaCOOAdd(SpMVCudaCOO coo, const PetscScalar *const v[2], PetscBool insert, PetscScalar *a,
                            cudaStream_t stream)
 {
-  return coo->Add(Values{(const Loose *)v[0], (const Loose *)v[1], coo->count}, (bool)insert, (Scalar *)a, stream);
+  return coo->Add(Values{(const Scalar *)v[0], (const Scalar *)v[1], coo->count}, (bool)insert, (Scalar *)a, stream);
 }
 
 cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t stream, PetscInt64 *count,
@@ -458,6 +441,6 @@ cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t strea
 cudaError_t SpMVCudaCOOPack(PetscInt64 count, const PetscInt64 *place, const PetscScalar *v, PetscScalar *to,
                             cudaStream_t stream)
 {
-  SPMV_LAUNCH(count, BLOCK, stream, pack, count, (const int64_t *)place, (const Loose *)v, (Loose *)to);
+  SPMV_LAUNCH(count, BLOCK, stream, pack, count, (const int64_t *)place, (const Scalar *)v, (Scalar *)to);
   return cudaSuccess;
 }

@@ -293,13 +293,8 @@ PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo halo)
   return halo->received ? (PetscScalar *)halo->halo : nullptr;
 }
 
-PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo halo, const PetscScalar *x, cudaStream_t stream)
-{
-  return halo->Begin(false, 1, (const Scalar *)x, 0, stream);
-}
-
-PETSC_INTERN cudaError_t SpMVCudaHaloBeginColumns(SpMVCudaHalo halo, int columns, const PetscScalar *x, PetscInt64 ldx,
-                                                  PetscBool overlap, cudaStream_t stream)
+PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo halo, int columns, const PetscScalar *x, PetscInt64 ldx,
+                                           PetscBool overlap, cudaStream_t stream)
 {
   halo->overlap = (bool)overlap;
   return halo->Begin(false, columns, (const Scalar *)x, ldx, stream);

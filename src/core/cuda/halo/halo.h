@@ -7,7 +7,7 @@
   at the same time as the diagonal block's product: with PEER on the product's stream, otherwise on a stream of the
   halo:
 
-    SpMVCudaHaloBegin(halo, x, stream);   ...the diagonal block's product on stream...   SpMVCudaHaloEnd(halo, stream);
+    SpMVCudaHaloBegin(halo, ...);   ...the diagonal block's product on stream...   SpMVCudaHaloEnd(halo, stream);
     ...the off-diagonal block's product on stream, from SpMVCudaHaloGetArray(halo)...
 
   There are three transports. PEER, within a node, writes the values to the other devices' memory, with one kernel on
@@ -109,10 +109,9 @@ PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ct
 PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo);
 PETSC_INTERN cudaError_t  SpMVCudaHaloEnter(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t  SpMVCudaHaloLeave(SpMVCudaHalo, cudaStream_t);
-PETSC_INTERN cudaError_t  SpMVCudaHaloBegin(SpMVCudaHalo, const PetscScalar *x, cudaStream_t);
-/* overlap: PEER on the stream of the halo. The ranks need not agree on this */
-PETSC_INTERN cudaError_t SpMVCudaHaloBeginColumns(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx,
-                                                  PetscBool overlap, cudaStream_t);
+/* overlap: PEER with several columns, on the stream of the halo. The ranks need not agree on this */
+PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx,
+                                           PetscBool overlap, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
 /* adds the received values to y, in the order of the peers */

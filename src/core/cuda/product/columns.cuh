@@ -36,6 +36,21 @@ template <int BS, class F> const void *OfWidth(int width, F of)
   }
   return of(std::integral_constant<int, 2>());
 }
+// The kernel Of<V, BS>::Pick(width) for values of type V
+template <template <class V, int BS> class Of> const void *OfStored(bool single, int bs, int width)
+{
+  return WithStored(single, [=](auto type) {
+    using V = decltype(type);
+    switch (bs) {
+    case 1: return Of<V, 1>::Pick(width);
+    case 2: return Of<V, 2>::Pick(width);
+    case 3: return Of<V, 3>::Pick(width);
+    case 4: return Of<V, 4>::Pick(width);
+    case 5: return Of<V, 5>::Pick(width);
+    default: return Of<V, 6>::Pick(width);
+    }
+  });
+}
 inline int WidestPanel(int bs)
 {
   int width = MAX_WIDTH;

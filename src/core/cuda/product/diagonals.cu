@@ -156,39 +156,6 @@ struct Diagonals : DiagonalStore {
                value.Bytes() + equal_value.Bytes();
     s->node = bs;
   }
-
-  cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
-  {
-    std::vector<unsigned> o, beyond;
-    std::vector<int2>     h, t;
-    std::vector<char>     v;
-    SPMV_TRY(pattern_of_slice.Read(h));
-    SPMV_TRY(first_value.Read(o));
-    SPMV_TRY(more.Read(beyond));
-    SPMV_TRY(step.Read(t));
-    SPMV_TRY(value.Read(v));
-    return WithStored(single, [&](auto type) {
-      const auto *stored = (const decltype(type) *)v.data();
-      for (int s = 0; s < args.slices; s++) {
-        const int64_t begin = uniform ? (int64_t)s * args.steps : o[s];
-        const int     usual = uniform ? args.steps : (int)(o[s + 1] - o[s]);
-        int64_t       next  = args.more ? (int64_t)args.slices * usual * WARP + beyond[s] : 0;
-        for (int k = 0; k < (args.more ? args.longest : usual); k++) {
-          const int2 d = t[h[s].x + k];
-          for (int l = 0; l < WARP; l++) {
-            if (!(Lanes(d) >> l & 1)) continue;
-            for (int e = 0; e < bs * bs; e++) {
-              const auto &a = stored[k < usual ? ((begin + k) * bs * bs + e) * WARP + l : next++];
-              if (bs == 1 || !Traits<decltype(type)>::is_absent(a))
-                Show(entry, ctx, ((int64_t)s * WARP + l) * bs + e / bs,
-                     ((int64_t)s * WARP + l + Offset(d)) * bs + e % bs, a);
-            }
-          }
-        }
-      }
-      return cudaSuccess;
-    });
-  }
 };
 
 } // namespace

@@ -113,26 +113,18 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
                       y + again.first * panels.columns.ldy);
 }
 
-template <class V, int BS> const void *Pick(int width)
-{
-  return OfWidth<BS>(width, [](auto k) { return (const void *)diagonals_columns<V, BS, decltype(k)::value>; });
-}
+template <class V, int BS> struct OfColumns {
+  static const void *Pick(int width)
+  {
+    return OfWidth<BS>(width, [](auto k) { return (const void *)diagonals_columns<V, BS, decltype(k)::value>; });
+  }
+};
 
 } // namespace
 
 const void *DiagonalsColumns(bool single, int bs, int width)
 {
-  return WithStored(single, [=](auto type) -> const void * {
-    using V = decltype(type);
-    switch (bs) {
-    case 1: return Pick<V, 1>(width);
-    case 2: return Pick<V, 2>(width);
-    case 3: return Pick<V, 3>(width);
-    case 4: return Pick<V, 4>(width);
-    case 5: return Pick<V, 5>(width);
-    default: return Pick<V, 6>(width);
-    }
-  });
+  return OfStored<OfColumns>(single, bs, width);
 }
 
 } // namespace spmv

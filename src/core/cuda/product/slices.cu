@@ -423,54 +423,6 @@ struct Slices : SlicedStore {
                arrived.Bytes() + by_rows.Bytes();
     s->node = bs;
   }
-
-  cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
-  {
-    std::vector<Slice> S;
-    std::vector<int>   o;
-    std::vector<char>  v, ix;
-    SPMV_TRY(slice.Read(S));
-    SPMV_TRY(order.Read(o));
-    SPMV_TRY(value.Read(v));
-    SPMV_TRY(index.Read(ix));
-    return WithStored(single, [&](auto type) {
-      using V            = decltype(type);
-      const auto *stored = (const V *)v.data();
-      for (const Slice &self : S) {
-        const int U = 1 << LogU(self.shape), alone = WARP >> LogT(self.shape), mode = ModeOf(self.shape),
-                  count  = self.steps * U;
-        const int   rows = Rows(self.shape);
-        const char *p    = ix.data() + (int64_t)self.index * 32;
-        for (int k = 0; k < count; k++) {
-          for (int l = 0; l < WARP; l++) {
-            int            col;
-            unsigned short near;
-            if (mode == WIDE)
-              memcpy(&col, p + ((int64_t)k * WARP + l) * 4, 4);
-            else if (mode == NARROW) {
-              memcpy(&near, p + ((int64_t)k * WARP + l) * 2, 2);
-              col = near == NO_COLUMN ? -1 : self.base + near;
-            } else {
-              if (mode == RUNS)
-                memcpy(&col, p + (int64_t)k * 4, 4);
-              else
-                col = self.base + k * WARP;
-              col = k < count - 1 || l < Tail(self.shape) ? col + l : -1;
-            }
-            if (col < 0) continue;
-            const int r    = U > 1 ? k % U * WARP + l : l % alone;
-            const int unit = IsPart(self.shape) ? self.first : o.empty() ? self.first + r : o[self.first + r];
-            for (int e = 0; e < rows * bs * bs; e++) {
-              const auto &a = stored[(((int64_t)self.value + (int64_t)k * rows) * bs * bs + e) * WARP + l];
-              if (bs == 1 || !Traits<V>::is_absent(a))
-                Show(entry, ctx, (int64_t)unit * bs + e / bs, (int64_t)col * bs + e % bs, a);
-            }
-          }
-        }
-      }
-      return cudaSuccess;
-    });
-  }
 };
 
 } // namespace

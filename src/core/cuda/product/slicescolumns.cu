@@ -130,27 +130,19 @@ __global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE),
     groups<V, K>(arguments, self, lane, form, waited, x, z, y);
 }
 
-template <class V, int BS> const void *Pick(int width)
-{
-  return OfWidth<(BS > 1 ? BS : GROUP_PIECE)>(
-      width, [](auto k) { return (const void *)slices_columns<V, BS, decltype(k)::value>; });
-}
+template <class V, int BS> struct OfColumns {
+  static const void *Pick(int width)
+  {
+    return OfWidth<(BS > 1 ? BS : GROUP_PIECE)>(
+        width, [](auto k) { return (const void *)slices_columns<V, BS, decltype(k)::value>; });
+  }
+};
 
 } // namespace
 
 const void *SlicesColumns(bool single, int bs, int width)
 {
-  return WithStored(single, [=](auto type) -> const void * {
-    using V = decltype(type);
-    switch (bs) {
-    case 1: return Pick<V, 1>(width);
-    case 2: return Pick<V, 2>(width);
-    case 3: return Pick<V, 3>(width);
-    case 4: return Pick<V, 4>(width);
-    case 5: return Pick<V, 5>(width);
-    default: return Pick<V, 6>(width);
-    }
-  });
+  return OfStored<OfColumns>(single, bs, width);
 }
 
 } // namespace spmv

@@ -1,7 +1,7 @@
 /*
   The numeric phase of long rows of C, and of rows of A with many entries. Such a row is cut into tiles of columns and
   segments of entries of A; a warp computes one tile of one segment. The terms of 32 entries of A are computed in
-  batches of 32, in their order. Where several of a batch belong to one sum, they are added one after the other. The
+  batches of 32, in their order. Those of a batch that belong to one sum are added one at a time. The
   segments' sums are added in their order, too.
 */
 #include "table.cuh"

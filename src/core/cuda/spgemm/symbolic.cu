@@ -46,7 +46,7 @@ template <class I> __global__ void find_breaks(const I *i, const I *j, int64_t r
   }
 #pragma unroll
   for (int k = 0; k < KINDS; k++) {
-    // nearly all warps find the same: atomic operations at one address, one after the other, would take 0.4 ms
+    // nearly all warps find the same: atomic operations of all of them at one address would take 0.4 ms
     const unsigned all = __reduce_or_sync(ALL, bits[k]);
     if (threadIdx.x % WARP == 0 && (all & ~*(volatile unsigned *)(broken + k))) atomicOr(broken + k, all);
   }
@@ -222,7 +222,7 @@ __device__ __forceinline__ int SumBefore(int v, int *of_warp, int *total)
   return sum;
 }
 
-// Like tabulate(), with a bitmap in global memory; a thread block has several units, one after the other
+// Like tabulate(), with a bitmap in global memory; a thread block has several units, each in its turn
 template <bool FILL, class IA>
 __global__ void __launch_bounds__(BLOCK) mark(Factors<IA> f, int across, const int *list, int count, unsigned *bitmaps,
                                               int64_t words, int *length, const PetscInt *ci, PetscInt *cj)

@@ -1,14 +1,8 @@
 /*
-  The matrix type batch: the options, rules and views of the format, and the table that makes it a type.
+  The matrix type batch: its options, and the table that makes it a type. Rules, kernels and views are those of SELL-P.
 */
 #include "batch.h"
 #include "mat/impls/sellp/sellp.h"
-
-/* The rules are those of SELL-P */
-static void BATCHDefaults(void *params)
-{
-  SELLPParamsDefault((SELLPParams *)params);
-}
 
 static PetscErrorCode BATCHOptions(Mat A, void *params)
 {
@@ -16,22 +10,6 @@ static PetscErrorCode BATCHOptions(Mat A, void *params)
   SpMVOptionsBegin(A, "Batch matrix options", "MATBATCH");
   PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "batch", "MATBATCH", &((SELLPParams *)params)->common));
   PetscOptionsEnd();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode BATCHSetUp(const SpMVCSR *A, const void *params, SpMVStore *store)
-{
-  return SELLPSetUp(A, (const SELLPParams *)params, store);
-}
-
-static PetscErrorCode BATCHDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
-{
-  PetscFunctionBegin;
-  (void)params;
-  PetscCall(PetscSNPrintf(text, len,
-                          "%" PetscInt64_FMT " slices (%" PetscInt64_FMT " by diagonals), node size %" PetscInt_FMT
-                          ", %" PetscInt64_FMT " long rows in vector CSR",
-                          stats->slices, stats->diagonal, stats->node, stats->long_rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -53,7 +31,7 @@ static PetscErrorCode BATCHDescribe(const void *params, const SpMVStats *stats, 
    Each process owns whole problems, so a product needs no communication.
 
    `MatGetType()` returns the name of a type derived from `MATAIJ`, `PetscSpMVGetFormat()` returns `MATBATCH`. Every
-   operation of `MATAIJ` works. With `-mat_spmv_kernel paper` the kernel is slices.
+   operation of `MATAIJ` works.
 
    `PCVPBJACOBI` inverts the problems.
 
@@ -65,6 +43,7 @@ static PetscErrorCode BATCHDescribe(const void *params, const SpMVStats *stats, 
 `MatBatchGetInfo()`, `MatBatchSharing`, `MATSELLP`, `PetscSpMVGetFormat()`
 M*/
 SpMVFormatCreate(BATCH);
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 
 const SpMVFormat SpMVFormatBATCH = {
     .name       = "batch",
@@ -72,9 +51,9 @@ const SpMVFormat SpMVFormatBATCH = {
     .createseq  = MatCreate_SeqBATCH,
     .creatempi  = MatCreate_MPIBATCH,
     .create     = MatCreate_BATCH,
-    .defaults   = BATCHDefaults,
+    .defaults   = SELLPParamsDefault,
     .options    = BATCHOptions,
-    .setup      = BATCHSetUp,
-    .describe   = BATCHDescribe,
-    .setupcuda  = SpMVIfCUDA(SpMVCudaBATCHSetUp),
+    .setup      = SELLPSetUp,
+    .describe   = SELLPDescribe,
+    .setupcuda  = SpMVIfCUDA(SpMVCudaSELLPSetUp),
 };

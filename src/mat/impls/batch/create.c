@@ -47,32 +47,22 @@ static PetscErrorCode MatBatchSetSizes(Mat A, const MatBatch *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: creates the AIJ matrix, whose blocks own the arrays from then on; they are freed after an error */
-static PetscErrorCode MatBatchCreateAIJ(MPI_Comm comm, PetscInt m, MatBatchArrays *s, Mat *A)
+/* Collective: creates the AIJ matrix, whose blocks hold the container of the arrays */
+static PetscErrorCode MatBatchCreateAIJ(MPI_Comm comm, PetscInt m, MatBatchArrays *s, PetscContainer container, Mat *A)
 {
-  PetscContainer container;
-  Mat            block[2] = {NULL, NULL};
-  PetscMPIInt    size;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  Mat block[2] = {NULL, NULL};
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
-  PetscCall(PetscContainerSetPointer(container, s));
-  PetscCall(PetscContainerSetCtxDestroy(container, MatBatchArraysDestroyCtx));
-  if (size == 1) {
-    SpMVCall(MatCreateSeqAIJWithArrays(comm, m, m, s->i, s->j, s->a, A));
+  if (!s->none) {
+    PetscCall(MatCreateSeqAIJWithArrays(comm, m, m, s->i, s->j, s->a, A));
     block[0] = *A;
   } else {
-    SpMVCall(MatCreateMPIAIJWithSplitArrays(comm, m, m, PETSC_DETERMINE, PETSC_DETERMINE, s->i, s->j, s->a, s->none,
-                                            s->none, s->a, A));
-    SpMVCall(MatMPIAIJGetSeqAIJ(*A, &block[0], &block[1], NULL));
+    PetscCall(MatCreateMPIAIJWithSplitArrays(comm, m, m, PETSC_DETERMINE, PETSC_DETERMINE, s->i, s->j, s->a, s->none,
+                                             s->none, s->a, A));
+    PetscCall(MatMPIAIJGetSeqAIJ(*A, &block[0], &block[1], NULL));
   }
   for (int k = 0; k < 2 && block[k]; k++)
-    SpMVCall(PetscObjectCompose((PetscObject)block[k], "PetscSpMVBatchArrays", (PetscObject)container));
-done:
-  PetscCall(PetscContainerDestroy(&container));
-  PetscCall(ierr);
+    PetscCall(PetscObjectCompose((PetscObject)block[k], "PetscSpMVBatchArrays", (PetscObject)container));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,21 +72,26 @@ done:
 */
 static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscErrorCode ierr, MatBatch *b, MatBatchArrays *s, Mat *A)
 {
-  Mat         B = NULL;
-  PetscMPIInt size;
+  Mat            B         = NULL;
+  PetscContainer container = NULL;
+  PetscMPIInt    size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (!ierr && size > 1) ierr = PetscCalloc1((size_t)b->first[b->problems] + 1, &s->none);
+  if (!ierr) ierr = PetscContainerCreate(PETSC_COMM_SELF, &container);
   ierr = SpMVAgree(comm, ierr);
   if (ierr) {
     if (s) PetscCall(MatBatchArraysFree(s));
     PetscCall(PetscFree(s));
   } else {
-    ierr = MatBatchCreateAIJ(comm, b->first[b->problems], s, &B);
+    PetscCall(PetscContainerSetPointer(container, s));
+    PetscCall(PetscContainerSetCtxDestroy(container, MatBatchArraysDestroyCtx));
+    ierr = MatBatchCreateAIJ(comm, b->first[b->problems], s, container, &B);
     if (!ierr) ierr = MatBatchSetSizes(B, b);
     ierr = SpMVAgree(comm, ierr);
   }
+  PetscCall(PetscContainerDestroy(&container));
   if (ierr)
     PetscCall(MatBatchFree(&b));
   else
@@ -108,13 +103,12 @@ static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscErrorCode ierr, MatBatc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatBatchCheckRows(PetscInt64 rows)
+static PetscErrorCode MatBatchCheckRows(PetscInt64 n, const char *what)
 {
   PetscFunctionBegin;
-  PetscCheck(rows <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%" PetscInt64_FMT " rows of all problems on this process: at most %d fit into a " MATBATCH
-             " matrix, use more processes",
-             rows, SPMV_MAX_SIZE);
+  PetscCheck(n <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "%" PetscInt64_FMT " %s on this process: at most %d fit into a " MATBATCH " matrix, use more processes", n,
+             what, SPMV_MAX_SIZE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -159,10 +153,7 @@ static PetscErrorCode MatBatchCheckCount(PetscInt problems)
   PetscFunctionBegin;
   PetscCheck(problems >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "Number of problems %" PetscInt_FMT " is negative", problems);
-  PetscCheck(problems <= SPMV_MAX_SIZE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "%" PetscInt_FMT " problems on this process: at most %d fit into a " MATBATCH
-             " matrix, use more processes",
-             problems, SPMV_MAX_SIZE);
+  PetscCall(MatBatchCheckRows(problems, "problems"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -178,9 +169,9 @@ static PetscErrorCode MatBatchCheckSizes(PetscInt problems, const PetscInt sizes
   for (PetscInt p = 0; p < (sharing ? PetscMin(1, problems) : problems); p++) {
     PetscCheck(sizes[p] >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                "Problem %" PetscInt_FMT ": its size %" PetscInt_FMT " is negative", p, sizes[p]);
-    PetscCall(MatBatchCheckRows(sizes[p]));
+    PetscCall(MatBatchCheckRows(sizes[p], "rows of all problems"));
     rows += sharing ? (PetscInt64)sizes[p] * problems : (PetscInt64)sizes[p];
-    PetscCall(MatBatchCheckRows(rows));
+    PetscCall(MatBatchCheckRows(rows, "rows of all problems"));
   }
   PetscCall(MatBatchNew(problems, b));
   (*b)->sharing = problems ? sharing : MATBATCH_SHARE_NONE;
@@ -394,7 +385,7 @@ static PetscErrorCode MatBatchAddMats(PetscInt n, const Mat mats[], Mat **aij, M
   for (PetscInt p = 0; p < n; p++) {
     PetscCall(MatBatchCheckMat(p, mats[p]));
     rows += mats[p]->rmap->N;
-    PetscCall(MatBatchCheckRows(rows));
+    PetscCall(MatBatchCheckRows(rows, "rows of all problems"));
   }
   PetscCall(MatBatchNew(n, b));
   PetscCall(PetscCalloc1(n, aij));

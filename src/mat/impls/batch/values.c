@@ -43,26 +43,7 @@ done:
 
 PetscErrorCode MatBatchSet(Mat A, MatBatch *b)
 {
-  PetscContainer container;
-
-  PetscFunctionBegin;
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container)); /* one rank alone may ask for its problems */
-  PetscCall(PetscContainerSetPointer(container, b));
-  PetscCall(PetscContainerSetCtxDestroy(container, MatBatchDestroyCtx));
-  PetscCall(PetscObjectCompose((PetscObject)A, MatBatchContainer, (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatBatchQuery(Mat A, MatBatch **b)
-{
-  PetscContainer container;
-
-  PetscFunctionBegin;
-  *b = NULL;
-  PetscCall(PetscObjectQuery((PetscObject)A, MatBatchContainer, (PetscObject *)&container));
-  if (container) PetscCall(PetscContainerGetPointer(container, (void **)b));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SpMVDataSet(A, MatBatchContainer, b, MatBatchDestroyCtx);
 }
 
 /* Gives B, which was created from A, the problems of A */
@@ -77,7 +58,7 @@ PetscErrorCode MatBatchKeep(Mat A, Mat B)
         PetscMalloc1(PetscMax(1, A->nblocks), &B->bsizes)); /* on all processes or on none: MatView() needs that */
     PetscCall(PetscArraycpy(B->bsizes, A->bsizes, A->nblocks));
   }
-  PetscCall(MatBatchQuery(A, &a));
+  PetscCall(SpMVDataGet(A, MatBatchContainer, &a));
   if (!a || a->found) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatBatchNew(a->problems, &b));
   PetscCall(PetscArraycpy(b->first, a->first, a->problems + 1));
@@ -153,17 +134,15 @@ static PetscErrorCode MatBatchCheckBlocks(Mat A, const SpMVCSR *csr, const MatBa
 /* The diagonal block on this process. Entries outside of it belong to no problem */
 static PetscErrorCode MatBatchGetBlock(Mat A, Mat *D)
 {
-  Mat       B;
-  SpMVCSR   csr;
-  PetscBool mpi;
+  Mat     B;
+  SpMVCSR csr;
 
   PetscFunctionBegin;
   *D = A;
-  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
              "%" PetscInt_FMT " local rows and %" PetscInt_FMT " local columns: the problems of a batch are square",
              A->rmap->n, A->cmap->n);
-  if (!mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!SpMVIsMPI(A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, D, &B, NULL));
   PetscCall(MatSpMVGetPattern_Seq(B, &csr));
   for (PetscInt r = 0; csr.i[csr.m] && r < csr.m; r++)
@@ -252,7 +231,7 @@ static PetscErrorCode MatBatchGet(Mat A, MatBatch **b, Mat *D)
              ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(not set)");
   PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
              "The matrix is not assembled: it has no problems yet");
-  PetscCall(MatBatchQuery(A, b));
+  PetscCall(SpMVDataGet(A, MatBatchContainer, b));
   PetscCall(MatBatchGetBlock(A, D));
   if (!*b || (*b)->block != ((PetscObject)*D)->id || (*b)->nonzerostate != (*D)->nonzerostate ||
       !MatBatchHasBlocks(A, *b))

@@ -5,11 +5,6 @@
 #include "mat/impls/spmv/matspmv.h"
 #include "evchyb.h"
 
-static void EVCHYBDefaults(void *params)
-{
-  EVCHYBParamsDefault((EVCHYBParams *)params);
-}
-
 static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
 {
   EVCHYBParams *params = (EVCHYBParams *)ctx;
@@ -22,11 +17,6 @@ static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
   PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "evchyb", "MATEVCHYB", &params->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode EVCHYBSetUpStore(const SpMVCSR *A, const void *params, SpMVStore *store)
-{
-  return EVCHYBSetUp(A, (const EVCHYBParams *)params, store);
 }
 
 static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
@@ -63,38 +53,25 @@ static PetscErrorCode EVCHYBDescribe(const void *params, const SpMVStats *stats,
 M*/
 PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *icol)
 {
-  const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
-  EVCHYBPartition E    = {0};
-  EVCHYBParams    params;
-  PetscInt        m, n, start, *length = NULL, *column = NULL;
-  Mat             D = A;
-  PetscBool       mpi;
-  PetscErrorCode  ierr;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  PetscInt       start, *order;
+  SpMVCSR        csr;
+  Mat            D = A;
+  PetscBool      mpi;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   (void)type;
-  EVCHYBParamsDefault(&params);
   PetscCall(MatGetOwnershipRange(A, &start, NULL));
   /* MatGetOrdering() itself uses the diagonal block, but not for all types and not in all releases */
   PetscCall(PetscStrbeginswith(((PetscObject)A)->type_name, MATMPIAIJ, &mpi));
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
-  PetscCall(MatGetLocalSize(D, &m, &n));
-  ierr = PetscMalloc2(m, &length, m, &column);
-  for (PetscInt r = 0; r < m && !ierr; r++) {
-    const PetscInt *columns;
-
-    PetscCall(MatGetRow(D, r, &length[r], &columns, NULL));
-    column[r] = length[r] ? columns[0] : 0;
-    PetscCall(MatRestoreRow(D, r, NULL, &columns, NULL));
-  }
-  if (!ierr) ierr = EVCHYBPartitionCreate(m, n, length, column, &params, &E);
-  PetscCall(PetscFree2(length, column));
-  ierr = SpMVAgree(comm, ierr);
-  if (!ierr) {
-    for (PetscInt k = 0; k < m; k++) E.perm[k] += start;
-    ierr = ISCreateGeneral(comm, m, E.perm, PETSC_COPY_VALUES, irow);
-  }
-  PetscCall(EVCHYBPartitionDestroy(&E));
+  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
+  ierr = SpMVAgree(comm, EVCHYBOrder(&csr, &order));
+  for (PetscInt k = 0; k < csr.m && !ierr; k++) order[k] += start;
+  if (!ierr) ierr = ISCreateGeneral(comm, csr.m, order, PETSC_COPY_VALUES, irow);
+  PetscCall(PetscFree(order));
+  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   PetscCall(ierr);
   PetscCall(ISDuplicate(*irow, icol));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -114,21 +91,8 @@ PetscErrorCode MatGetOrdering_EVCHYB(Mat A, MatOrderingType type, IS *irow, IS *
    Level: beginner
 
    Notes:
-   If AIJ's own product is estimated to be faster, it is used; `-mat_view ::ascii_info` and `-ksp_view` report the
-   choice.
-
    `MatGetType()` returns `MATSEQAIJEVCHYB` or `MATMPIAIJEVCHYB`, on a GPU `MATSEQAIJCUSPARSE` or `MATMPIAIJCUSPARSE`.
-   Every operation of `MATAIJ` works; all except the products with vectors are AIJ's own. A parallel matrix stores its
-   diagonal block and its off-diagonal block in the format.
-
-   After a change of the nonzero pattern, a product sets the format up; after a change of values, a product copies the
-   values. On a GPU the first product does this. On the host, AIJ's product is used first, for as many products as take
-   as long as the set-up or the copy (see `-mat_spmv_setup_after`). `PetscSpMVGetInfo()` sets the format up
-   immediately.
-
-   Errors:
-+  PETSC_ERR_ARG_OUTOFRANGE - an option is out of range; the message contains its name, and the matrix is unchanged
--  PETSC_ERR_GPU_RESOURCE   - the GPU does not have enough memory; the message contains the size requested, and the matrix is unchanged
+   See the notes and errors of `MATSELLP`, which are the same.
 
    References:
 .  * - D. Guo, W. Gropp and L. Olson, A Hybrid Format for Better Performance of Sparse Matrix-Vector Multiplication on a GPU, 2015
@@ -143,9 +107,9 @@ const SpMVFormat SpMVFormatEVCHYB = {
     .createseq  = MatCreate_SeqEVCHYB,
     .creatempi  = MatCreate_MPIEVCHYB,
     .create     = MatCreate_EVCHYB,
-    .defaults   = EVCHYBDefaults,
+    .defaults   = EVCHYBParamsDefault,
     .options    = EVCHYBOptions,
-    .setup      = EVCHYBSetUpStore,
+    .setup      = EVCHYBSetUp,
     .describe   = EVCHYBDescribe,
     .setupcuda  = SpMVIfCUDA(SpMVCudaEVCHYBSetUp),
 };

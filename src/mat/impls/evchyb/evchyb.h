@@ -17,28 +17,7 @@ typedef struct {
   PetscInt         max_threads_log2; /* of the paper's kernel: at most 2^9 threads per row */
 } EVCHYBParams;
 
-PETSC_INTERN void EVCHYBParamsDefault(EVCHYBParams *);
-
-/* The paper's partition. It depends only on the lengths of the rows; the order of rows of equal length depends on their
-   first columns */
-#define EVCHYB_MAX_RANGES 32
-typedef struct {
-  PetscInt first, rows, length; /* in sorted order; all rows of the block are padded to `length` */
-} EVCHYBRowBlock;
-
-typedef struct {
-  PetscInt        m;
-  PetscInt       *perm; /* perm[k]: row at position k of the sorted order */
-  PetscInt        nblocks;
-  EVCHYBRowBlock *blocks;
-  PetscInt        isplit;                   /* sorted rows before isplit are in the ELL part */
-  PetscInt64      ell_entries, csr_entries; /* stored, padding included */
-  PetscInt        ranges;
-  PetscInt        range_rows[EVCHYB_MAX_RANGES]; /* rows of the vector CSR part that have 2^k threads each */
-} EVCHYBPartition;
-
-PETSC_INTERN PetscErrorCode EVCHYBPartitionCreate(PetscInt m, PetscInt n, const PetscInt length[],
-                                                  const PetscInt first_column[] /* can be NULL */, const EVCHYBParams *,
-                                                  EVCHYBPartition *);
-PETSC_INTERN PetscErrorCode EVCHYBPartitionDestroy(EVCHYBPartition *);
-PETSC_INTERN PetscErrorCode EVCHYBSetUp(const SpMVCSR *, const EVCHYBParams *, SpMVStore *);
+PETSC_INTERN void EVCHYBParamsDefault(void *params);
+/* The rows in order of length, and rows of one length in order of their first columns; the caller frees them */
+PETSC_INTERN PetscErrorCode EVCHYBOrder(const SpMVCSR *, PetscInt **order);
+PETSC_INTERN PetscErrorCode EVCHYBSetUp(const SpMVCSR *, const void *params, SpMVStore *);

@@ -8,10 +8,10 @@ namespace {
 
 constexpr SpMVNames PAPER = SPMV_NAMES("CUDA EVC-HYB, the paper's kernel"), ADAPTIVE = SPMV_NAMES("CUDA adaptive CSR");
 
-__global__ void reorder(int m, const int *order, const Scalar *sorted, bool read, Scalar beta, Scalar *y)
+__global__ void reorder(int m, const int *order, const Scalar *sorted, SpMVCudaForm form, const Scalar *z, Scalar *y)
 {
   const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (p < m) y[order[p]] = read ? Num::fma(beta, y[order[p]], sorted[p]) : sorted[p];
+  if (p < m) y[order[p]] = Result(form, z, order[p], sorted[p]);
 }
 
 template <class I> __global__ void keys(View<I> v, uint64_t *key, int *order, int *descents)
@@ -222,9 +222,9 @@ cudaError_t EVCHYBPaperLayout::Fill(const SpMVCudaCSR &A, cudaStream_t stream)
   return WithView(A, 1, [&](auto v) { return Write(*this, v, (const Scalar *)A.a, stream); });
 }
 
-cudaError_t EVCHYBPaperLayout::Reorder(bool read, Scalar beta, Scalar *y, cudaStream_t stream)
+cudaError_t EVCHYBPaperLayout::Reorder(const Product &p, cudaStream_t stream)
 {
-  SPMV_LAUNCH(m, 256, stream, reorder, m, order, y_sorted, read, beta, y);
+  SPMV_LAUNCH(m, 256, stream, reorder, m, order, y_sorted, p.form, p.v.z, p.v.y);
   return cudaSuccess;
 }
 
@@ -238,33 +238,6 @@ void EVCHYBPaperLayout::Stats(SpMVStats *o) const
              csr_gbmark.Bytes() + j.Bytes() + csr_j.Bytes() + order.Bytes() + as.Bytes() + csr_as.Bytes() +
              y_sorted.Bytes();
   o->node = 1;
-}
-
-cudaError_t EVCHYBPaperLayout::Visit(SpMVVisitor entry, void *ctx) const
-{
-  std::vector<int64_t> b, i;
-  std::vector<int>     l, r, c, cc, o;
-  std::vector<Scalar>  v, vv;
-  SPMV_TRY(bnz.Read(b));
-  SPMV_TRY(csr_i.Read(i));
-  SPMV_TRY(clen.Read(l));
-  SPMV_TRY(rmark.Read(r));
-  SPMV_TRY(j.Read(c));
-  SPMV_TRY(csr_j.Read(cc));
-  SPMV_TRY(order.Read(o));
-  SPMV_TRY(as.Read(v));
-  SPMV_TRY(csr_as.Read(vv));
-  auto show = [&](int place, int col, const Scalar &value) {
-    if (col >= 0) Show(entry, ctx, o[place], col, value);
-  };
-  for (size_t k = 0; k < l.size(); k++) {
-    const int n = r[k + 1] - r[k];
-    for (int64_t q = 0; q < (int64_t)n * l[k]; q++) show(r[k] + (int)(q % n), c[b[k] + q], v[b[k] + q]);
-  }
-  for (int p = isplit; p < m; p++) {
-    for (int64_t q = i[p - isplit]; q < i[p - isplit + 1]; q++) show(p, cc[q], vv[q]);
-  }
-  return cudaSuccess;
 }
 
 cudaError_t EVCHYBPaperCreate(const SpMVCudaCSR &csr, const EVCHYBParams &p, bool adaptive, cudaStream_t stream,

@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "core/cuda/product/paper.cuh"
+#include "core/cuda/stores.cuh"
 #include "evchyb.h"
 
 namespace spmv {
@@ -35,14 +35,14 @@ struct EVCHYBMultiply {
   }
   static __device__ __forceinline__ Scalar load(int col, const Scalar *__restrict__ x)
   {
-    return Entry(col, x);
+    return col < 0 ? Num::zero() : Num::keep(x + col); // 0 times Inf would spoil a row that has no such column
   }
 };
 
 template <class Arithmetic>
-__device__ Scalar Term(Scalar v, int j, const Scalar *__restrict__ x, bool conjugate, Scalar sum)
+__device__ Scalar Term(Scalar v, int j, const Scalar *__restrict__ x, SpMVCudaForm form, Scalar sum)
 {
-  return Arithmetic::fma(conjugate ? Num::conj(v) : v, Arithmetic::load(j, x), sum);
+  return Arithmetic::fma(Conjugated(form, v), Arithmetic::load(j, x), sum);
 }
 
 /*
@@ -62,8 +62,8 @@ inline __device__ int find_range(const int *gbmark, int np, int bid)
 
 // Listing 1
 template <class Arithmetic>
-__device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ x, Scalar alpha, Scalar *y, bool read,
-                                  Scalar beta, bool conjugate)
+__device__ void SpMV_ELL_adaptive(const SubELL &ell, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z,
+                                  Scalar *y)
 {
   const int tid = threadIdx.x, bid = blockIdx.x, bDim = blockDim.x;
   const int ib = find_range(ell.gbmark, ell.np, bid);
@@ -71,7 +71,7 @@ __device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ 
   const unsigned NROWB   = ell.rmark[ib + 1] - ell.rmark[ib];
   const unsigned rstride = bDim * (ell.gbmark[ib + 1] - ell.gbmark[ib]);
   const int64_t  vlen    = (int64_t)ell.clen[ib] * NROWB;
-  Scalar        *yb      = y + ell.rmark[ib];
+  const int      first   = ell.rmark[ib];
   const Scalar  *vb      = ell.as + ell.bnz[ib];
   const int     *idxb    = ell.j + ell.bnz[ib];
 
@@ -79,16 +79,16 @@ __device__ void SpMV_ELL_adaptive(const SubELL &ell, const Scalar *__restrict__ 
     const Scalar *v1   = vb + row;
     const int    *idx1 = idxb + row;
     Scalar        sum1 = Num::zero();
-    for (int64_t j = 0; j < vlen; j += NROWB) sum1 = Term<Arithmetic>(v1[j], idx1[j], x, conjugate, sum1);
-    yb[row] = Update(alpha, sum1, read, beta, yb + row);
+    for (int64_t j = 0; j < vlen; j += NROWB) sum1 = Term<Arithmetic>(v1[j], idx1[j], x, form, sum1);
+    y[first + row] = Result(form, z, first + row, sum1);
   }
 }
 
 // Listing 2. Its barriers are in a loop that threads leave at different times; here the whole thread block stays in the
 // loop until its last row
 template <class Arithmetic>
-__device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict__ x, Scalar alpha, Scalar *y,
-                                     bool read, Scalar beta, bool conjugate, int EC_BOUNDARY)
+__device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, SpMVCudaForm form, const Scalar *__restrict__ x,
+                                     const Scalar *z, Scalar *y, int isplit, int EC_BOUNDARY)
 {
   Scalar        *sd1 = (Scalar *)spmv_shared;
   const int      tid = threadIdx.x, bid = blockIdx.x - EC_BOUNDARY, bDim = blockDim.x;
@@ -102,7 +102,7 @@ __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict
   const int64_t *iib         = csr.i + irc;
   const int     *idxb        = csr.j + ivstart;
   const Scalar  *vb          = csr.as + ivstart;
-  Scalar        *yb          = y + irc;
+  const int64_t  first       = (int64_t)isplit + irc;
   const unsigned row_id      = bDim / TPR * (bid - csr.gbmark[ib]) + tid / TPR;
   const int      thread_lane = tid % TPR;
 
@@ -110,8 +110,7 @@ __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict
     Scalar sum = Num::zero();
     if (row < NROWB) {
       const int64_t n = iib[row] - iib[0], len = iib[row + 1] - iib[row];
-      for (int64_t j = thread_lane; j < len; j += TPR)
-        sum = Term<Arithmetic>(vb[n + j], idxb[n + j], x, conjugate, sum);
+      for (int64_t j = thread_lane; j < len; j += TPR) sum = Term<Arithmetic>(vb[n + j], idxb[n + j], x, form, sum);
     }
     sd1[tid] = sum;
     __syncthreads();
@@ -119,28 +118,28 @@ __device__ void SpMV_CSR_adaptiveTPR(const SubCSR &csr, const Scalar *__restrict
       if (thread_lane < i) sd1[tid] = Num::add(sd1[tid], sd1[tid + i]);
       __syncthreads();
     }
-    if (thread_lane == 0 && row < NROWB) yb[row] = Update(alpha, sd1[tid], read, beta, yb + row);
+    if (thread_lane == 0 && row < NROWB) y[first + row] = Result(form, z, first + row, sd1[tid]);
     __syncthreads();
   }
 }
 
 // Algorithm 1: one launch
 template <class Arithmetic>
-__global__ void SpMV_EVCHYB_adaptive(SubELL ell, SubCSR csr, const Scalar *__restrict__ x, Scalar alpha, Scalar *y,
-                                     bool read, Scalar beta, bool conjugate, int isplit)
+__global__ void SpMV_EVCHYB_adaptive(SubELL ell, SubCSR csr, SpMVCudaForm form, const Scalar *__restrict__ x,
+                                     const Scalar *z, Scalar *y, int isplit)
 {
   if ((int)blockIdx.x < ell.gpublks)
-    SpMV_ELL_adaptive<Arithmetic>(ell, x, alpha, y, read, beta, conjugate);
+    SpMV_ELL_adaptive<Arithmetic>(ell, form, x, z, y);
   else
-    SpMV_CSR_adaptiveTPR<Arithmetic>(csr, x, alpha, y + isplit, read, beta, conjugate, ell.gpublks);
+    SpMV_CSR_adaptiveTPR<Arithmetic>(csr, form, x, z, y, isplit, ell.gpublks);
 }
 
 // The layout, which does not depend on the arithmetic
-struct EVCHYBPaperLayout : PaperStore {
+struct EVCHYBPaperLayout : _n_SpMVCudaStore {
   SubELL ell    = {};
   SubCSR csr    = {};
   int    isplit = 0, threads = 0;
-  // rows are not stored in their natural order; y is to be in natural order
+  // rows are not stored in their natural order; y is to be in natural order, as always but in a benchmark
   bool           sorted = false, permute = true;
   Array<int64_t> bnz, csr_i;
   Array<int>     clen, rmark, gbmark, csr_rmark, csr_gbmark, j, csr_j, order;
@@ -149,28 +148,21 @@ struct EVCHYBPaperLayout : PaperStore {
   // adaptive: there is no ELL part; this is the adaptive CSR kernel that preceded the format
   cudaError_t Create(const SpMVCudaCSR &, const EVCHYBParams &, bool adaptive, cudaStream_t);
   cudaError_t Fill(const SpMVCudaCSR &, cudaStream_t) override;
-  cudaError_t Reorder(bool read, Scalar beta, Scalar *y, cudaStream_t); // computes y from y_sorted
-  cudaError_t SetReorder(bool reorder) override
-  {
-    permute = reorder;
-    return cudaSuccess;
-  }
+  cudaError_t Reorder(const Product &, cudaStream_t); // computes y from y_sorted
   void        Stats(SpMVStats *) const override;
-  cudaError_t Visit(SpMVVisitor entry, void *ctx) const override;
 };
 
 template <class Arithmetic> struct EVCHYBPaper : EVCHYBPaperLayout {
-  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y,
-                      cudaStream_t stream) override
+  cudaError_t Multiply(const Product &p, cudaStream_t stream) override
   {
     const bool     after = sorted && permute;
     const unsigned grid  = (unsigned)(ell.gpublks + csr.gpublks);
     if (!grid) return cudaSuccess;
     ForgetErrors();
     SpMV_EVCHYB_adaptive<Arithmetic><<<grid, threads, threads * sizeof(Scalar), stream>>>(
-        ell, csr, x, alpha, after ? (Scalar *)y_sorted : y, read && !after, beta, conjugate, isplit);
+        ell, csr, p.form, p.v.x, after ? nullptr : p.v.z, after ? (Scalar *)y_sorted : p.v.y, isplit);
     SPMV_TRY(cudaGetLastError());
-    return after ? Reorder(read, beta, y, stream) : cudaSuccess;
+    return after ? Reorder(p, stream) : cudaSuccess;
   }
 };
 

@@ -1,7 +1,6 @@
 /*
   EVC-HYB on the device: the format's own rules for forming slices, from its parameters and the matrix.
 */
-#include "evchybcuda.h"
 #include "paper.cuh"
 
 namespace spmv {
@@ -16,16 +15,19 @@ constexpr SpMVNames ROWS = SPMV_NAMES("CUDA EVC-HYB rows"), NODES = SPMV_NAMES("
 } // namespace
 } // namespace spmv
 
-cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const void *params, SpMVCudaKernel kernel, PetscBool transpose,
-                                cudaStream_t stream, SpMVCudaStore *store)
+PETSC_INTERN SpMVCudaSetUp SpMVCudaEVCHYBSetUp;
+
+cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const void *params, PetscBool transpose, cudaStream_t stream,
+                                SpMVCudaStore *store)
 {
   using namespace spmv;
-  const auto *p = static_cast<const EVCHYBParams *>(params);
+  const auto      *p      = static_cast<const EVCHYBParams *>(params);
+  const SpMVKernel kernel = p->common.kernel;
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
-    if (kernel == SPMVCUDA_KERNEL_PAPER || kernel == SPMVCUDA_KERNEL_ADAPTIVE)
-      return EVCHYBPaperCreate(A, *p, kernel == SPMVCUDA_KERNEL_ADAPTIVE, stream, b);
+    if (kernel == SPMV_KERNEL_PAPER || kernel == SPMV_KERNEL_VECTOR)
+      return EVCHYBPaperCreate(A, *p, kernel == SPMV_KERNEL_VECTOR, stream, b);
     Choice c = {p->common.compress ? (int)p->common.node : 1,
-                p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES,
+                p->common.compress && kernel != SPMV_KERNEL_SLICES,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
                 ROWS,
                 NODES,

@@ -15,21 +15,24 @@ struct Sliced {
 
 constexpr SpMVNames PAPER = SPMV_NAMES("CUDA SELL-P, the paper's kernel");
 
+// Padding has column -1 and reads no x: 0 times Inf would spoil a row that has no such column
+__device__ __forceinline__ Scalar Entry(int col, const Scalar *__restrict__ x)
+{
+  return col < 0 ? Num::zero() : Num::keep(x + col);
+}
+
 /*
   Figure 2 of the paper: b x t threads per slice, the loop unrolled by two, reduction through shared memory, a 2-D grid.
   There are five changes:
     - t may be any power of two;
     - all threads reach the barriers (Figure 2 has them in branches, which GPUs since Volta do not allow), and once no
-    more than a warp works, only the warp
-      synchronizes;
+    more than a warp works, only the warp synchronizes;
     - the offsets give the number of steps without a division;
     - padding does not read x;
     - a thread block processes several slices if they are small, because a GPU starts about one thread block per cycle,
-    and blocks of 64 threads do not keep it
-      busy at that rate.
+      and blocks of 64 threads do not keep it busy at that rate.
 */
-__global__ void sellp_paper(Sliced s, Scalar alpha, const Scalar *__restrict__ x, bool read, Scalar beta,
-                            bool conjugate, Scalar *y)
+__global__ void sellp_paper(Sliced s, SpMVCudaForm form, const Scalar *__restrict__ x, const Scalar *z, Scalar *y)
 {
   const int idx   = threadIdx.x;     // local row
   const int idy   = threadIdx.y;     // thread in row
@@ -50,13 +53,13 @@ __global__ void sellp_paper(Sliced s, Scalar alpha, const Scalar *__restrict__ x
     for (kk = 0; kk < max_ - 1; kk += 2, colind += 2 * block, values += 2 * block) {
       const int    i1 = __ldcs(colind), i2 = __ldcs(colind + block);
       const Scalar v1 = Num::stream(values), v2 = Num::stream(values + block), x1 = Entry(i1, x), x2 = Entry(i2, x);
-      dot = Num::fma(conjugate ? Num::conj(v1) : v1, x1, dot);
-      dot = Num::fma(conjugate ? Num::conj(v2) : v2, x2, dot);
+      dot = Num::fma(Conjugated(form, v1), x1, dot);
+      dot = Num::fma(Conjugated(form, v2), x2, dot);
     }
     if (kk < max_) {
       const int    i1 = __ldcs(colind);
       const Scalar v1 = Num::stream(values);
-      dot             = Num::fma(conjugate ? Num::conj(v1) : v1, Entry(i1, x), dot);
+      dot             = Num::fma(Conjugated(form, v1), Entry(i1, x), dot);
     }
   }
   if (s.t > 1) {
@@ -71,7 +74,7 @@ __global__ void sellp_paper(Sliced s, Scalar alpha, const Scalar *__restrict__ x
     }
     if (idy == 0) dot = Num::add(shared[ldx], shared[ldx + s.b]);
   }
-  if (idy == 0 && row < s.m) y[row] = Update(alpha, dot, read, beta, y + row);
+  if (idy == 0 && row < s.m) y[row] = Result(form, z, row, dot);
 }
 
 template <class I> __global__ void widths(View<I> v, int b, int t, int slices, int64_t *size)
@@ -99,7 +102,7 @@ __global__ void sellp_write(View<I> v, Sliced s, const int *value_index, const S
   }
 }
 
-struct Paper : PaperStore {
+struct Paper : _n_SpMVCudaStore {
   Sliced         s = {};
   Array<int64_t> offset;
   Array<int>     col;
@@ -137,8 +140,7 @@ struct Paper : PaperStore {
     return WithView(csr, 1, [&](auto v) { return Write(v, (const Scalar *)csr.a, stream); });
   }
 
-  cudaError_t Product(Scalar alpha, const Scalar *x, bool read, Scalar beta, bool conjugate, Scalar *y,
-                      cudaStream_t stream) override
+  cudaError_t Multiply(const Product &p, cudaStream_t stream) override
   {
     if (!s.slices) return cudaSuccess;
     const int      block = s.b * s.t, several = block % WARP ? 1 : PetscMax(1, 256 / block);
@@ -147,7 +149,7 @@ struct Paper : PaperStore {
     while ((int64_t)side * side < blocks) side++;
     ForgetErrors();
     sellp_paper<<<dim3(side, Blocks(blocks, side)), dim3(s.b, s.t, several), (size_t)block * several * sizeof(Scalar),
-                  stream>>>(s, alpha, x, read, beta, conjugate, y);
+                  stream>>>(s, p.form, p.v.x, p.v.z, p.v.y);
     return cudaGetLastError();
   }
 
@@ -157,22 +159,6 @@ struct Paper : PaperStore {
     o->slices = s.slices;
     o->bytes  = offset.Bytes() + col.Bytes() + value.Bytes();
     o->node   = 1;
-  }
-
-  cudaError_t Visit(SpMVVisitor entry, void *ctx) const override
-  {
-    std::vector<int64_t> o;
-    std::vector<int>     c;
-    std::vector<Scalar>  v;
-    SPMV_TRY(offset.Read(o));
-    SPMV_TRY(col.Read(c));
-    SPMV_TRY(value.Read(v));
-    for (int k = 0; k < s.slices; k++) {
-      for (int64_t q = o[k] * s.b * s.t; q < o[k + 1] * s.b * s.t; q++) {
-        if (c[q] >= 0) Show(entry, ctx, (int64_t)k * s.b + (q - o[k] * s.b * s.t) % s.b, c[q], v[q]);
-      }
-    }
-    return cudaSuccess;
   }
 };
 

@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "core/cuda/product/paper.cuh"
+#include "core/cuda/stores.cuh"
 #include "sellp.h"
 
 namespace spmv {

@@ -1,17 +1,20 @@
 /* SELL-P on the host: the rules by which rows share a slice */
 #include "sellp.h"
 
-void SELLPParamsDefault(SELLPParams *p)
+void SELLPParamsDefault(void *params)
 {
+  SELLPParams *p = (SELLPParams *)params;
+
   SpMVCommonParamsDefault(&p->common);
   p->b     = 0;
   p->t     = 0;
   p->sigma = 0;
 }
 
-PetscErrorCode SELLPSetUp(const SpMVCSR *A, const SELLPParams *p, SpMVStore *store)
+PetscErrorCode SELLPSetUp(const SpMVCSR *A, const void *params, SpMVStore *store)
 {
-  const SpMVKernel kernel = p->common.kernel;
+  const SELLPParams *p      = (const SELLPParams *)params;
+  const SpMVKernel   kernel = p->common.kernel;
   /* with sigma, all rows are to be sorted */
   const PetscBool diagonals = p->common.compress && p->sigma <= 1 ? PETSC_TRUE : PETSC_FALSE;
   const SpMVRules R         = {.kernel     = kernel,

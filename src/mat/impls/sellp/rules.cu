@@ -2,7 +2,6 @@
   SELL-P on the device: the format's own rules for forming slices, from its parameters and the matrix.
 */
 #include "paper.cuh"
-#include "sellpcuda.h"
 
 namespace spmv {
 namespace {
@@ -20,17 +19,20 @@ constexpr SpMVNames ROWS = SPMV_NAMES("CUDA SELL-P slices"), NODES = SPMV_NAMES(
 } // namespace
 } // namespace spmv
 
-cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const void *params, SpMVCudaKernel kernel, PetscBool transpose,
-                               cudaStream_t stream, SpMVCudaStore *store)
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
+
+cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const void *params, PetscBool transpose, cudaStream_t stream,
+                               SpMVCudaStore *store)
 {
   using namespace spmv;
-  const auto *p = static_cast<const SELLPParams *>(params);
-  if (kernel == SPMVCUDA_KERNEL_ADAPTIVE) return cudaErrorNotSupported;
+  const auto      *p      = static_cast<const SELLPParams *>(params);
+  const SpMVKernel kernel = p->common.kernel;
+  if (kernel == SPMV_KERNEL_VECTOR) return cudaErrorNotSupported;
   return SetUp(csr, (bool)transpose, stream, store, [&](const SpMVCudaCSR &A, _n_SpMVCudaStore **b) {
-    if (kernel == SPMVCUDA_KERNEL_PAPER) return SELLPPaperCreate(A, *p, stream, b);
+    if (kernel == SPMV_KERNEL_PAPER) return SELLPPaperCreate(A, *p, stream, b);
     // On the device one warp processes a slice, so t determines b
     Choice c = {p->common.compress ? (int)p->common.node : 1,
-                p->common.compress && kernel != SPMVCUDA_KERNEL_SLICES && !p->t && p->sigma <= 1,
+                p->common.compress && kernel != SPMV_KERNEL_SLICES && !p->t && p->sigma <= 1,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
                 ROWS,
                 NODES,

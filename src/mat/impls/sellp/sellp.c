@@ -4,11 +4,6 @@
 #include "mat/impls/spmv/matspmv.h"
 #include "sellp.h"
 
-static void SELLPDefaults(void *params)
-{
-  SELLPParamsDefault((SELLPParams *)params);
-}
-
 static PetscErrorCode SELLPOptions(Mat A, void *ctx)
 {
   SELLPParams *params = (SELLPParams *)ctx;
@@ -32,12 +27,7 @@ static PetscErrorCode SELLPOptions(Mat A, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SELLPSetUpStore(const SpMVCSR *A, const void *params, SpMVStore *store)
-{
-  return SELLPSetUp(A, (const SELLPParams *)params, store);
-}
-
-static PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
+PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char text[], size_t len)
 {
   PetscFunctionBegin;
   (void)params; /* the view shows the values that were chosen */
@@ -122,9 +112,9 @@ const SpMVFormat SpMVFormatSELLP = {
     .createseq  = MatCreate_SeqSELLP,
     .creatempi  = MatCreate_MPISELLP,
     .create     = MatCreate_SELLP,
-    .defaults   = SELLPDefaults,
+    .defaults   = SELLPParamsDefault,
     .options    = SELLPOptions,
-    .setup      = SELLPSetUpStore,
+    .setup      = SELLPSetUp,
     .describe   = SELLPDescribe,
     .setupcuda  = SpMVIfCUDA(SpMVCudaSELLPSetUp),
 };

@@ -15,5 +15,6 @@ typedef struct {
   PetscInt sigma;
 } SELLPParams;
 
-PETSC_INTERN void           SELLPParamsDefault(SELLPParams *);
-PETSC_INTERN PetscErrorCode SELLPSetUp(const SpMVCSR *, const SELLPParams *, SpMVStore *);
+PETSC_INTERN void           SELLPParamsDefault(void *params);
+PETSC_INTERN PetscErrorCode SELLPSetUp(const SpMVCSR *, const void *params, SpMVStore *);
+PETSC_INTERN PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *, char text[], size_t len);

@@ -10,18 +10,18 @@ static PetscErrorCode MatSpMVUnhook(Mat);
    seqaijcusparsesellp */
 static PetscErrorCode SpMVFormatFind(MatType type, const SpMVFormat **format)
 {
-  const char *const prefix[] = {"", "seq", "mpi", "seqaij", "mpiaij", "aij", "seqaijcusparse", "mpiaijcusparse"};
-  char              name[64];
+  const char *const prefix[] = {"seq", "mpi", "aij", "cusparse"};
   PetscBool         same;
 
   PetscFunctionBegin;
   *format = NULL;
+  for (size_t p = 0; p < PETSC_STATIC_ARRAY_LENGTH(prefix); p++) {
+    PetscCall(PetscStrbeginswith(type, prefix[p], &same));
+    if (same) type += strlen(prefix[p]);
+  }
   for (int f = 0; SpMVFormats[f]; f++) {
-    for (size_t p = 0; p < PETSC_STATIC_ARRAY_LENGTH(prefix); p++) {
-      PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", prefix[p], SpMVFormats[f]->name));
-      PetscCall(PetscStrcmp(type, name, &same));
-      if (same) *format = SpMVFormats[f];
-    }
+    PetscCall(PetscStrcmp(type, SpMVFormats[f]->name, &same));
+    if (same) *format = SpMVFormats[f];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -89,15 +89,15 @@ static void SpMVNonzeroStateRenew(Mat A)
 
 static PetscErrorCode MatAssemblyEnd_SpMV(Mat A, MatAssemblyType mode)
 {
-  Mat_SpMV *spmv;
-  PetscBool mpi, changed = PETSC_FALSE;
+  const PetscBool mpi     = SpMVIsMPI(A);
+  PetscBool       changed = PETSC_FALSE;
+  Mat_SpMV       *spmv;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall((*spmv->parent.assemblyend)(A, mode));
   if (mode == MAT_FLUSH_ASSEMBLY) PetscFunctionReturn(PETSC_SUCCESS);
   if (spmv->device) PetscCall(MatSpMVNameDM(A, spmv->format));
-  PetscCall(SpMVIsMPI(A, &mpi));
   if (!spmv->device && !mpi && !A->was_assembled) SpMVNonzeroStateRenew(A);
   if (!mpi) PetscCall(MatSpMVHashPattern_Seq(A, spmv, &changed));
   if (changed) { /* AIJ looks for inodes in the new pattern, and does nothing else */
@@ -183,28 +183,15 @@ static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatDestroy_SeqSpMV(Mat A)
-{
-  return MatDestroy_SpMV(A, SpMVParents[0][0].destroy);
-}
+#define SpMVDestroy(device, mpi)                                 \
+  static PetscErrorCode MatDestroy_SpMV_##device##mpi(Mat A)     \
+  {                                                              \
+    return MatDestroy_SpMV(A, SpMVParents[device][mpi].destroy); \
+  }
+SpMVDestroy(0, 0) SpMVDestroy(0, 1) SpMVDestroy(1, 0) SpMVDestroy(1, 1)
 
-static PetscErrorCode MatDestroy_MPISpMV(Mat A)
-{
-  return MatDestroy_SpMV(A, SpMVParents[0][1].destroy);
-}
-
-static PetscErrorCode MatDestroy_SeqSpMVCUDA(Mat A)
-{
-  return MatDestroy_SpMV(A, SpMVParents[1][0].destroy);
-}
-
-static PetscErrorCode MatDestroy_MPISpMVCUDA(Mat A)
-{
-  return MatDestroy_SpMV(A, SpMVParents[1][1].destroy);
-}
-
-static PetscErrorCode (*const SpMVDestroys[2][2])(Mat) = {{MatDestroy_SeqSpMV, MatDestroy_MPISpMV},
-                                                          {MatDestroy_SeqSpMVCUDA, MatDestroy_MPISpMVCUDA}};
+    static PetscErrorCode (*const SpMVDestroys[2][2])(Mat) = {{MatDestroy_SpMV_00, MatDestroy_SpMV_01},
+                                                              {MatDestroy_SpMV_10, MatDestroy_SpMV_11}};
 
 /* The parent reads its own options first; ours have their own heading */
 static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptionsObject)
@@ -223,13 +210,11 @@ static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
 {
   Mat_SpMV      *spmv;
   SpMVHidden     hidden;
-  PetscBool      mpi;
   char          *name;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(SpMVHideSeqAIJType(A, &hidden));
   name                        = ((PetscObject)A)->type_name;
   ((PetscObject)A)->type_name = (char *)spmv->parenttype;
@@ -238,7 +223,7 @@ static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
   PetscCall(SpMVShowSeqAIJType(&hidden));
   PetscCall(ierr);
   PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* PETSc has copied the functions composed with A */
-  if (mpi) PetscCall(MatSpMVUnhookBlocks_MPI(*B));
+  if (SpMVIsMPI(*B)) PetscCall(MatSpMVUnhookBlocks_MPI(*B));
   PetscCall(MatPropagateSymmetryOptions(A, *B)); /* only a matrix known to be symmetric converts to SBAIJ */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -276,21 +261,20 @@ static PetscErrorCode SpMVSamePattern(Mat A, Mat B, PetscBool *same)
   Mat             block[2][2]; /* diagonal and off-diagonal of A, B */
   const Mat       mat[2] = {A, B};
   const PetscInt *columns[2];
-  PetscBool       mpi[2], aij[2];
+  PetscBool       aij[2];
+  const PetscBool mpi = SpMVIsMPI(A);
   PetscMPIInt     all;
 
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
-    PetscCall(SpMVIsMPI(mat[k], &mpi[k]));
+  for (int k = 0; k < 2; k++)
     PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)mat[k], &aij[k], MATSEQAIJ, MATMPIAIJ, ""));
-  }
-  *same = (PetscBool)(aij[0] && aij[1] && mpi[0] == mpi[1] && A->assembled && B->assembled);
+  *same = (PetscBool)(aij[0] && aij[1] && mpi == SpMVIsMPI(B) && A->assembled && B->assembled);
   if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 2; k++) {
     block[0][k] = mat[k];
-    if (mpi[0]) PetscCall(MatMPIAIJGetSeqAIJ(mat[k], &block[0][k], &block[1][k], &columns[k]));
+    if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(mat[k], &block[0][k], &block[1][k], &columns[k]));
   }
-  for (int k = 0; k < (mpi[0] ? 2 : 1) && *same; k++) {
+  for (int k = 0; k < (mpi ? 2 : 1) && *same; k++) {
     SpMVCSR a, b;
 
     PetscCall(MatSpMVGetPattern_Seq(block[k][0], &a));
@@ -303,7 +287,7 @@ static PetscErrorCode SpMVSamePattern(Mat A, Mat B, PetscBool *same)
     PetscCall(MatSpMVRestorePattern_Seq(block[k][1], &b));
   }
   all = *same;
-  if (mpi[0]) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, PetscObjectComm((PetscObject)A)));
+  if (mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, PetscObjectComm((PetscObject)A)));
   *same = (PetscBool)all;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -461,10 +445,11 @@ static PetscErrorCode MatILUFactor_SpMV(Mat A, IS row, IS col, const MatFactorIn
 */
 PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
 {
-  Mat_SpMV      *spmv = NULL;
-  PetscBool      is_aij, mpi, device, changed;
-  char           name[64];
-  PetscErrorCode ierr;
+  const PetscBool mpi  = SpMVIsMPI(A);
+  Mat_SpMV       *spmv = NULL;
+  PetscBool       is_aij, device, changed;
+  char            name[64];
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
@@ -472,14 +457,13 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   PetscCheck(is_aij || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
              "Cannot convert a matrix of type %s in place to type %s. Convert it to %s first",
              ((PetscObject)A)->type_name, format->name, MATAIJ);
-  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(SpMVParentsSetUp(device, mpi));
   PetscCall(SpMVParentsSetUp(PETSC_FALSE, PETSC_FALSE)); /* AIJ's products on the host, also of AIJCUSPARSE matrices */
   PetscCheck(format->paramssize <= sizeof(spmv->params), PETSC_COMM_SELF, PETSC_ERR_PLIB,
              "Parameters of %s are too large", format->name);
   PetscCall(MatSpMVNew(A, device, &spmv));
   spmv->format     = format;
-  spmv->parenttype = SpMVKinds[device][mpi].parent;
+  spmv->parenttype = SpMVParentTypes[device][mpi];
   if (params)
     PetscCall(PetscMemcpy(spmv->params, params, format->paramssize));
   else
@@ -495,7 +479,7 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   SpMVHooks(SpMVKeep);
 #undef SpMVKeep
   spmv->view = A->ops->view;
-  for (int k = 0; SpMVKinds[device][mpi].setops[k]; k++) (*SpMVKinds[device][mpi].setops[k])(A);
+  for (int k = 0; SpMVSetOps[k]; k++) (*SpMVSetOps[k])(A);
   for (int k = 0; spmv->backend && spmv->backend->setops[mpi][k]; k++) (*spmv->backend->setops[mpi][k])(A);
   A->ops->assemblyend    = MatAssemblyEnd_SpMV;
   A->ops->duplicate      = MatDuplicate_SpMV;
@@ -524,12 +508,10 @@ static PetscErrorCode MatSpMVUnhook(Mat A)
 {
   Mat_SpMV *spmv;
   PetscErrorCode (*view)(Mat, PetscViewer);
-  PetscBool mpi;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVIsMPI(A, &mpi));
-  if (mpi && A->preallocated) PetscCall(MatSpMVUnhookBlocks_MPI(A));
+  if (SpMVIsMPI(A) && A->preallocated) PetscCall(MatSpMVUnhookBlocks_MPI(A));
   view = A->ops->view == spmv->ours.view ? spmv->view : A->ops->view;
 /* PETSc may have replaced one of our operations since then, for example `destroy` of submatrices; keep PETSc's
    operation */
@@ -545,54 +527,21 @@ static PetscErrorCode MatSpMVUnhook(Mat A)
 }
 
 /* Sets the type of a new matrix to the parent type, then hooks it */
-static PetscErrorCode SpMVCreate(Mat A, MatType parent, const SpMVFormat *format)
+PetscErrorCode MatCreate_SpMV(Mat A, const SpMVFormat *format, int mpi)
 {
-  SpMVHidden     hidden;
-  PetscErrorCode ierr;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  PetscMPIInt    size;
+  PetscBool      device;
 
   PetscFunctionBegin;
-  PetscCall(SpMVHideSeqAIJType(A, &hidden));
-  ierr = MatSetType(A, parent);
-  PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
-  PetscCall(ierr);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(SpMVUseDevice(comm, &device));
+  PetscCall(SpMVSetParentType(A, SpMVParentTypes[device][mpi == PETSC_DECIDE ? size > 1 : mpi]));
   PetscCall(MatSpMVHook(A, format, NULL));
   /*
     MatConvert() creates a matrix of the new type and calls its convertfrom. Only matrices created here have our
     convertfrom; matrices that are of our type because of -mat_seqaij_type do not.
   */
   A->ops->convertfrom = MatConvertFrom_SpMV;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatCreate_SeqSpMV(Mat A, const SpMVFormat *format)
-{
-  PetscBool device;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)A), &device));
-  PetscCall(SpMVCreate(A, device ? MATSEQAIJCUSPARSE : MATSEQAIJ, format));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatCreate_MPISpMV(Mat A, const SpMVFormat *format)
-{
-  PetscBool device;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)A), &device));
-  PetscCall(SpMVCreate(A, device ? MATMPIAIJCUSPARSE : MATMPIAIJ, format));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatCreate_SpMV(Mat A, const SpMVFormat *format)
-{
-  PetscMPIInt size;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  if (size == 1)
-    PetscCall(MatCreate_SeqSpMV(A, format));
-  else
-    PetscCall(MatCreate_MPISpMV(A, format));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

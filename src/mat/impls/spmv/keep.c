@@ -67,7 +67,7 @@ static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
   const void            *data         = C ? C->data : NULL;
   Mat_SpMV              *spmv;
   SpMVKeep               keep;
-  PetscBool              mpi, done = PETSC_FALSE;
+  PetscBool              done = PETSC_FALSE;
   PetscErrorCode         ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
@@ -81,10 +81,9 @@ static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
   if (reuse == MAT_REUSE_MATRIX && !done) PetscCall(SpMVHostIsNewer(*B));
   if (C && C->data != data) {
     C->nonzerostate = PetscMax(C->nonzerostate, nonzerostate) + 1;
-    PetscCall(SpMVIsMPI(C, &mpi));
     PetscCall(MatSpMVGet(C, &spmv));
     /* MatAssemblyEnd() would be counted as an assembly */
-    if (spmv && !mpi) PetscCall((*spmv->parent.assemblyend)(C, MAT_FINAL_ASSEMBLY));
+    if (spmv && !SpMVIsMPI(C)) PetscCall((*spmv->parent.assemblyend)(C, MAT_FINAL_ASSEMBLY));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -145,13 +144,10 @@ static PetscErrorCode MatCreateMPIMatConcatenateSeqMat_SpMV(MPI_Comm comm, Mat A
 
 void MatSpMVSetOps_Keep(Mat A)
 {
-#define SpMVSet(op, f) \
-  if (A->ops->op) A->ops->op = f
-  SpMVSet(transpose, MatTranspose_SpMV);
-  SpMVSet(transposesymbolic, MatTransposeSymbolic_SpMV);
-  SpMVSet(permute, MatPermute_SpMV);
-  SpMVSet(createsubmatrix, MatCreateSubMatrix_SpMV);
-  SpMVSet(createsubmatrices, MatCreateSubMatrices_SpMV);
-  SpMVSet(creatempimatconcatenateseqmat, MatCreateMPIMatConcatenateSeqMat_SpMV);
-#undef SpMVSet
+  SpMVReplaceOp(A, transpose, MatTranspose_SpMV);
+  SpMVReplaceOp(A, transposesymbolic, MatTransposeSymbolic_SpMV);
+  SpMVReplaceOp(A, permute, MatPermute_SpMV);
+  SpMVReplaceOp(A, createsubmatrix, MatCreateSubMatrix_SpMV);
+  SpMVReplaceOp(A, createsubmatrices, MatCreateSubMatrices_SpMV);
+  SpMVReplaceOp(A, creatempimatconcatenateseqmat, MatCreateMPIMatConcatenateSeqMat_SpMV);
 }

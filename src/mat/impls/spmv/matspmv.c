@@ -4,6 +4,32 @@
 */
 #include "matspmv.h"
 
+PetscErrorCode SpMVDataSet(Mat A, const char name[], void *data, PetscErrorCode (*destroy)(SpMVCtx))
+{
+  PetscContainer container = NULL;
+
+  PetscFunctionBegin;
+  if (data) {
+    PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container)); /* one rank alone may call this */
+    PetscCall(PetscContainerSetPointer(container, data));
+    if (destroy) PetscCall(PetscContainerSetCtxDestroy(container, destroy));
+  }
+  PetscCall(PetscObjectCompose((PetscObject)A, name, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVDataGet(Mat A, const char name[], void *data)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  *(void **)data = NULL;
+  PetscCall(PetscObjectQuery((PetscObject)A, name, (PetscObject *)&container));
+  if (container) PetscCall(PetscContainerGetPointer(container, (void **)data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const char SpMVContainer[] = "PetscSpMV";
 
 static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
@@ -41,12 +67,8 @@ PetscErrorCode SpMVMergedSet(Mat A, const Mat_SpMV *spmv)
 
 PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
 {
-  PetscContainer container;
-
   PetscFunctionBegin;
-  *spmv = NULL;
-  PetscCall(PetscObjectQuery((PetscObject)A, SpMVContainer, (PetscObject *)&container));
-  if (container) PetscCall(PetscContainerGetPointer(container, (void **)spmv));
+  PetscCall(SpMVDataGet(A, SpMVContainer, spmv));
   if (A == SpMVMerged.mat && *spmv) {
     SpMVMerged.mat = NULL;
     if (SpMVMerged.format == (*spmv)->format) PetscCall(MatSpMVSetParams(A, *spmv, SpMVMerged.params));
@@ -77,23 +99,10 @@ PetscErrorCode MatSpMVNew(Mat A, PetscBool device, Mat_SpMV **spmv)
 /* Composes spmv with A, which then owns it; NULL removes A's current Mat_SpMV */
 PetscErrorCode MatSpMVSet(Mat A, Mat_SpMV *spmv)
 {
-  PetscContainer container = NULL;
-
   PetscFunctionBegin;
-  if (spmv) {
-    if (A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* it belonged to an earlier matrix at this address */
-    PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)A), &container));
-    PetscCall(PetscContainerSetPointer(container, spmv));
-    PetscCall(PetscContainerSetCtxDestroy(container, SpMVDestroyCtx));
-  }
-  PetscCall(PetscObjectCompose((PetscObject)A, SpMVContainer, (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
+  if (spmv && A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* it belonged to an earlier matrix at this address */
+  PetscCall(SpMVDataSet(A, SpMVContainer, spmv, SpMVDestroyCtx));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVIsMPI(Mat A, PetscBool *mpi)
-{
-  return PetscStrbeginswith(((PetscObject)A)->type_name, "mpi", mpi);
 }
 
 /*

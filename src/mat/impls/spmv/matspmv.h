@@ -12,7 +12,7 @@
     types.c     the operations that are replaced in each kind of matrix
     view.c      views, PetscSpMVGetInfo()
     product.c   products of matrices
-    mpi.c       products of MPI matrices            dense.c     products with dense matrices
+    mpi.c       products, and those of MPI matrices dense.c     products with dense matrices
     keep.c      transposes, submatrices, ...: the result keeps format and parameters
     hook.c      hooking, unhooking, creation, conversion, duplication
     seq.c       products of sequential matrices: host or device
@@ -31,16 +31,14 @@
 #include <petsc/private/matimpl.h>
 #include "core/spmvcore.h"
 #include <pthread.h>
+#include <string.h>
 #if defined(PETSCSPMV_HAVE_CUDA)
   #include <petscdevice_cuda.h>
   #include "core/cuda/spmvcuda.h"
   #define SpMVIfCUDA(f)     f
   #define SpMVBoundToCPU(A) (A)->boundtocpu
-#else /* the names of types, for declarations */
-typedef int                      cudaError_t, SpMVCudaKernel;
-typedef struct CUstream_st      *cudaStream_t;
-typedef struct _n_SpMVCudaStore *SpMVCudaStore;
-typedef struct _n_SpMVCudaCSR    SpMVCudaCSR;
+#else
+typedef int              SpMVCudaSetUp(void);
   #define SpMVIfCUDA(f)     NULL
   #define SpMVBoundToCPU(A) PETSC_TRUE
 #endif
@@ -51,7 +49,7 @@ typedef PetscOptionItems *SpMVOptionItems;
   #define PetscContainerSetCtxDestroy PetscContainerSetUserDestroy
   #define PetscCtxDestroyDefault      PetscContainerUserDestroyDefault
 #else
-typedef PetscOptionItems         SpMVOptionItems;
+typedef PetscOptionItems SpMVOptionItems;
 #endif
 
 /* The argument of a container's destructor: the pointer itself, or the address of the pointer */
@@ -60,7 +58,7 @@ typedef void *SpMVCtx;
   #define SpMVCtxGet(ctx) (ctx)
 #else
   #if PETSC_VERSION_LT(3, 25, 0)
-typedef void                   **SpMVCtx;
+typedef void           **SpMVCtx;
   #else
 typedef PetscCtxRt SpMVCtx;
   #endif
@@ -84,10 +82,7 @@ struct _n_SpMVFormat {
   PetscErrorCode (*setup)(const SpMVCSR *, const void *params, SpMVStore *); /* creates the layout from the pattern */
   /* the format's part of a view */
   PetscErrorCode (*describe)(const void *params, const SpMVStats *, char text[], size_t len);
-  /* creates the layout of A or its transpose on the device; returns cudaErrorNotSupported if the parent's product is to
-     be used */
-  cudaError_t (*setupcuda)(const SpMVCudaCSR *, const void *params, SpMVCudaKernel, PetscBool transpose, cudaStream_t,
-                           SpMVCudaStore *);
+  SpMVCudaSetUp *setupcuda; /* the same on the device; NULL, or cudaErrorNotSupported: the parent's product is used */
 };
 
 /* The names of SpMVKernel, for PetscOptionsEnum() */
@@ -102,29 +97,27 @@ PETSC_INTERN PetscErrorCode MatGetOrdering_EVCHYB(Mat, MatOrderingType, IS *, IS
 /* gives a matrix that was created from A the problems of A */
 PETSC_INTERN PetscErrorCode MatBatchKeep(Mat A, Mat B);
 
-PETSC_INTERN PetscErrorCode MatCreate_SeqSpMV(Mat, const SpMVFormat *);
-PETSC_INTERN PetscErrorCode MatCreate_MPISpMV(Mat, const SpMVFormat *);
-PETSC_INTERN PetscErrorCode MatCreate_SpMV(Mat, const SpMVFormat *);
+/* mpi: PETSC_DECIDE for the size of the communicator to decide */
+PETSC_INTERN PetscErrorCode MatCreate_SpMV(Mat, const SpMVFormat *, int mpi);
 PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
 
 /* Defines the three functions that MatRegister() needs for a format called NAME. The macro ends with a declaration, so
    a semicolon follows its use */
-#define SpMVFormatCreate(NAME)                                                                                      \
-  PETSC_INTERN const SpMVFormat SpMVFormat##NAME;                                                                   \
-  static PetscErrorCode         MatCreate_Seq##NAME(Mat A)                                                          \
-  {                                                                                                                 \
-    return MatCreate_SeqSpMV(A, &SpMVFormat##NAME);                                                                 \
-  }                                                                                                                 \
-  static PetscErrorCode MatCreate_MPI##NAME(Mat A)                                                                  \
-  {                                                                                                                 \
-    return MatCreate_MPISpMV(A, &SpMVFormat##NAME);                                                                 \
-  }                                                                                                                 \
-  static PetscErrorCode MatCreate_##NAME(Mat A)                                                                     \
-  {                                                                                                                 \
-    return MatCreate_SpMV(A, &SpMVFormat##NAME);                                                                    \
-  }                                                                                                                 \
-  PETSC_INTERN cudaError_t      SpMVCuda##NAME##SetUp(const SpMVCudaCSR *, const void *, SpMVCudaKernel, PetscBool, \
-                                                      cudaStream_t, SpMVCudaStore *);                               \
+#define SpMVFormatCreate(NAME)                                 \
+  PETSC_INTERN const SpMVFormat SpMVFormat##NAME;              \
+  static PetscErrorCode         MatCreate_Seq##NAME(Mat A)     \
+  {                                                            \
+    return MatCreate_SpMV(A, &SpMVFormat##NAME, PETSC_FALSE);  \
+  }                                                            \
+  static PetscErrorCode MatCreate_MPI##NAME(Mat A)             \
+  {                                                            \
+    return MatCreate_SpMV(A, &SpMVFormat##NAME, PETSC_TRUE);   \
+  }                                                            \
+  static PetscErrorCode MatCreate_##NAME(Mat A)                \
+  {                                                            \
+    return MatCreate_SpMV(A, &SpMVFormat##NAME, PETSC_DECIDE); \
+  }                                                            \
+  PETSC_INTERN SpMVCudaSetUp    SpMVCuda##NAME##SetUp;         \
   PETSC_INTERN const SpMVFormat SpMVFormat##NAME
 
 /* PetscObjectOptionsBegin() with a title: -help has already printed the Mat's options when the type is set */
@@ -173,6 +166,10 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(axpy);                          \
   X(setoption);                     \
   X(setup)
+
+/* Replaces an operation if there is one */
+#define SpMVReplaceOp(A, op, f) \
+  if ((A)->ops->op) (A)->ops->op = f
 
 /* Only the operations that may be replaced: struct _MatOps has more than four times as many */
 typedef struct {
@@ -314,8 +311,18 @@ typedef struct {
 /* RESIDUAL: zz = yy - A xx, on the device only */
 typedef enum { SPMV_NORMAL, SPMV_RESIDUAL, SPMV_TRANSPOSE, SPMV_HERMITIAN } SpMVOp;
 
+static inline PetscBool SpMVIsMPI(Mat A)
+{
+  const char *type = ((PetscObject)A)->type_name; /* NULL while the type changes */
+
+  return (PetscBool)(type && !strncmp(type, "mpi", 3));
+}
+
 /* matspmv.c: the state of a matrix */
-PETSC_INTERN PetscErrorCode SpMVIsMPI(Mat, PetscBool *);
+/* composes data with a matrix, which then owns them if there is a destructor; NULL removes them */
+PETSC_INTERN PetscErrorCode SpMVDataSet(Mat, const char name[], void *data, PetscErrorCode (*destroy)(SpMVCtx));
+PETSC_INTERN PetscErrorCode SpMVDataGet(Mat, const char name[],
+                                        void *data);      /* data: a pointer, NULL if there are none */
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL if the type is not ours */
 PETSC_INTERN PetscErrorCode MatSpMVNew(Mat, PetscBool device, Mat_SpMV **);
 PETSC_INTERN PetscErrorCode MatSpMVSet(Mat, Mat_SpMV *);
@@ -362,6 +369,7 @@ PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */
 PETSC_INTERN PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi);
 PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(Mat, SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
+PETSC_INTERN PetscErrorCode SpMVSetParentType(Mat, MatType); /* MatSetType() without -mat_seqaij_type */
 PETSC_INTERN PetscErrorCode SpMVReplaceFunction(Mat, const char name[], PetscErrorCode (*)(Mat));
 PETSC_INTERN PetscErrorCode MatZeroRows_SpMV(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatZeroRowsColumns_SpMV(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
@@ -452,7 +460,7 @@ PETSC_INTERN PetscErrorCode MatSpMVApplyHost_Seq(Mat, Mat_SpMV *, PetscBool curr
 PETSC_INTERN PetscErrorCode MatSpMVGetReady_Seq(Mat, PetscBool device, PetscBool transpose);
 /* brings the copy up to date first; without `setup` only if due */
 PETSC_INTERN PetscErrorCode MatSpMVGetStats_Seq(Mat, PetscBool setup, SpMVStats *);
-PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, SpMVOp, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatSpMVApply_Seq(Mat, Mat_SpMV *, SpMVOp, Vec, Vec, Vec);
 
 /* hook.c: hooking a matrix and unhooking it */
 PETSC_INTERN PetscErrorCode MatSpMVHook(Mat, const SpMVFormat *, const void *params);
@@ -476,20 +484,14 @@ PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
 /* dm.c: the name of the matrix type in the DM that created a matrix */
 PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 
-/*
-  types.c: what is replaced in each kind of matrix. setops set operations; compose composes functions that PETSc looks
-  up by name, or restores the parent's if `ours` is false
-*/
-typedef struct {
-  MatType parent;
-  /* called in this order, ending with NULL */
-  void (*setops[9])(Mat);
-  PetscErrorCode (*compose[5])(Mat, PetscBool device, PetscBool mpi, PetscBool ours); /* ending with NULL */
-} SpMVKind;
-
-PETSC_INTERN const SpMVKind SpMVKinds[2][2]; /* [on a device][MPI] */
-PETSC_INTERN void           MatSpMVSetOps_Seq(Mat);
-PETSC_INTERN void           MatSpMVSetOps_MPI(Mat);
+/* types.c: the types that ours are derived from [on a device][MPI], and what is replaced in all of them; both lists end
+   with NULL. SetOps functions set operations; Compose functions compose functions that PETSc looks up by name, or restore
+   the parent's if `ours` is false. The table SpMVCUDA has what a device replaces in addition */
+PETSC_INTERN const MatType SpMVParentTypes[2][2];
+PETSC_INTERN void (*const SpMVSetOps[])(Mat);
+PETSC_INTERN                PetscErrorCode (*const SpMVCompose[])(Mat, PetscBool device, PetscBool mpi, PetscBool ours);
+PETSC_INTERN void           MatSpMVSetOps_Mult(Mat);
+PETSC_INTERN PetscErrorCode SpMVParentApply(Mat, const SpMVOps *, SpMVOp, Vec, Vec, Vec);
 PETSC_INTERN void           MatSpMVSetOps_Keep(Mat);
 PETSC_INTERN void           MatSpMVSetOps_Parent(Mat);
 PETSC_INTERN void           MatSpMVSetOps_View(Mat);

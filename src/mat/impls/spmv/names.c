@@ -102,11 +102,9 @@ static PetscErrorCode MatGetOrdering_SpMV(Mat A, MatOrderingType type, IS *row, 
   PetscErrorCode (*f)(Mat, MatOrderingType, IS *, IS *);
   PetscErrorCode ierr;
   SpMVName       name;
-  PetscBool      mpi;
 
   PetscFunctionBegin;
-  PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall(SpMVNameReplace(mpi ? A : NULL, NULL, &name));
+  PetscCall(SpMVNameReplace(SpMVIsMPI(A) ? A : NULL, NULL, &name));
   if (name.mat) {
     ierr = MatGetOrdering(A, type, row, col);
     PetscCall(SpMVNameRestore(&name));
@@ -192,8 +190,9 @@ static PetscErrorCode MatSeqAIJKron_SpMV(Mat A, Mat B, MatReuse reuse, Mat *C)
 PetscErrorCode MatSpMVCompose_Names(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
   PetscFunctionBegin;
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSeqAIJKron_C",
-                                       ours ? MatSeqAIJKron_SpMV : SpMVParents[device][mpi].kron));
+  if (!device && !mpi)
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSeqAIJKron_C",
+                                         ours ? MatSeqAIJKron_SpMV : SpMVParents[0][0].kron));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -223,17 +222,12 @@ static void SpMVFormerSwap(Mat A, Mat B)
 /* Moves the data of A, an AIJ matrix that MatSetType() destroys */
 PetscErrorCode SpMVFormerSet(Mat A)
 {
-  Mat            B;
-  SpMVHidden     hidden;
-  PetscErrorCode ierr;
+  Mat B;
 
   PetscFunctionBegin;
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
   PetscCall(MatSetLayouts(B, A->rmap, A->cmap));
-  PetscCall(SpMVHideSeqAIJType(A, &hidden));
-  ierr = MatSetType(B, ((PetscObject)A)->type_name);
-  PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
-  PetscCall(ierr);
+  PetscCall(SpMVSetParentType(B, ((PetscObject)A)->type_name));
   SpMVFormerSwap(A, B);
   *B->ops          = *A->ops;
   B->nonzerostate  = A->nonzerostate;

@@ -39,6 +39,19 @@ PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *hidden)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode SpMVSetParentType(Mat A, MatType type)
+{
+  SpMVHidden     hidden;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVHideSeqAIJType(A, &hidden));
+  ierr = MatSetType(A, type);
+  PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The parents' functions, for use when the matrix no longer has them: MatHeaderMerge() calls destroy after it has
   removed the composed objects, and MatDuplicate() copies our composed functions to matrices that are not ours. The
@@ -50,33 +63,28 @@ SpMVParent SpMVParents[2][2];
 
 PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
 {
-  SpMVHidden     hidden;
-  Mat            A;
-  PetscErrorCode ierr;
+  SpMVParent *p = &SpMVParents[device][mpi];
+  Mat         A;
 
   PetscFunctionBegin;
-  if (SpMVParents[device][mpi].destroy) PetscFunctionReturn(PETSC_SUCCESS);
+  if (p->destroy) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(SpMVHideSeqAIJType(A, &hidden));
-  ierr = MatSetType(A, SpMVKinds[device][mpi].parent);
-  PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
-  PetscCall(ierr);
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &SpMVParents[device][mpi].retrieve));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &SpMVParents[device][mpi].store));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqaij_C",
-                                     &SpMVParents[device][mpi].productsetfromoptions));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatProductSetFromOptions_seqaijcusparse_seqdense_C",
-                                     &SpMVParents[device][mpi].productdense));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSeqAIJKron_C", &SpMVParents[device][mpi].kron));
-  PetscCall(
-      PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &SpMVParents[device][mpi].preallocatecoo));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &SpMVParents[device][mpi].setvaluescoo));
-  SpMVParents[device][mpi].copy             = A->ops->copy;
-  SpMVParents[device][mpi].setvalues        = A->ops->setvalues;
-  SpMVParents[device][mpi].mult             = A->ops->mult;
-  SpMVParents[device][mpi].multadd          = A->ops->multadd;
-  SpMVParents[device][mpi].multtransposeadd = A->ops->multtransposeadd;
-  SpMVParents[device][mpi].destroy          = A->ops->destroy;
+  PetscCall(SpMVSetParentType(A, SpMVParentTypes[device][mpi]));
+#define SpMVQuery(name, f) PetscCall(PetscObjectQueryFunction((PetscObject)A, name "_C", &p->f))
+  SpMVQuery("MatRetrieveValues", retrieve);
+  SpMVQuery("MatStoreValues", store);
+  SpMVQuery("MatProductSetFromOptions_seqaijcusparse_seqaij", productsetfromoptions);
+  SpMVQuery("MatProductSetFromOptions_seqaijcusparse_seqdense", productdense);
+  SpMVQuery("MatSeqAIJKron", kron);
+  SpMVQuery("MatSetPreallocationCOO", preallocatecoo);
+  SpMVQuery("MatSetValuesCOO", setvaluescoo);
+#undef SpMVQuery
+  p->copy             = A->ops->copy;
+  p->setvalues        = A->ops->setvalues;
+  p->mult             = A->ops->mult;
+  p->multadd          = A->ops->multadd;
+  p->multtransposeadd = A->ops->multtransposeadd;
+  p->destroy          = A->ops->destroy;
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -138,12 +146,10 @@ PetscErrorCode SpMVReplaceFunction(Mat A, const char name[], PetscErrorCode (*fu
 static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
 {
   Mat_SpMV *spmv;
-  PetscBool mpi;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVIsMPI(A, &mpi));
-  PetscCall((*SpMVParents[spmv->device][mpi].retrieve)(A));
+  PetscCall((*SpMVParents[spmv->device][SpMVIsMPI(A)].retrieve)(A));
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
   PetscCall(SpMVHostIsNewer(A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -154,40 +160,29 @@ static PetscErrorCode MatRetrieveValues_SpMV(Mat A)
   changed entries: where a diagonal entry is missing. So the state increases before, on all ranks, and after an error
   the pattern of a sequential matrix counts as changed, too.
 */
-static PetscErrorCode SpMVZeroRows(Mat A,
-                                   PetscErrorCode (*zero)(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec),
-                                   PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
+static PetscErrorCode SpMVZeroRows(Mat A, PetscBool columns, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x,
+                                   Vec b)
 {
-  PetscBool      mpi;
+  Mat_SpMV      *spmv;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
-  PetscCall(SpMVIsMPI(A, &mpi));
-  ierr = (*zero)(A, n, rows, diag, x, b);
-  if (ierr && !mpi) A->nonzerostate++;
+  ierr = (*(columns ? spmv->parent.zerorowscolumns : spmv->parent.zerorows))(A, n, rows, diag, x, b);
+  if (ierr && !SpMVIsMPI(A)) A->nonzerostate++;
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatZeroRows_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVZeroRows(A, spmv->parent.zerorows, n, rows, diag, x, b));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SpMVZeroRows(A, PETSC_FALSE, n, rows, diag, x, b);
 }
 
 PetscErrorCode MatZeroRowsColumns_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVZeroRows(A, spmv->parent.zerorowscolumns, n, rows, diag, x, b));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SpMVZeroRows(A, PETSC_TRUE, n, rows, diag, x, b);
 }
 
 void MatSpMVSetOps_Parent(Mat A)
@@ -208,13 +203,12 @@ PetscErrorCode MatSpMVCompose_Parent(Mat A, PetscBool device, PetscBool mpi, Pet
    itself */
 PetscErrorCode MatSpMVComposeFunctions(Mat A, PetscBool ours)
 {
-  PetscBool mpi, device;
+  const PetscBool mpi = SpMVIsMPI(A);
+  PetscBool       device;
 
   PetscFunctionBegin;
-  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  for (int k = 0; SpMVKinds[device][mpi].compose[k]; k++)
-    PetscCall((*SpMVKinds[device][mpi].compose[k])(A, device, mpi, ours));
+  for (int k = 0; SpMVCompose[k]; k++) PetscCall((*SpMVCompose[k])(A, device, mpi, ours));
   for (int k = 0; device && SpMVCUDA.compose[k]; k++) PetscCall((*SpMVCUDA.compose[k])(A, device, mpi, ours));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

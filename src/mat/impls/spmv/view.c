@@ -13,24 +13,18 @@ static PetscInt64 SpMVStatsFormatted(const SpMVStats *stats)
 static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpMVStats *local, MPI_Comm comm,
                                     PetscViewer viewer)
 {
-  SpMVStats  all = *local;
+  const int  numbers = (int)(offsetof(SpMVStats, node) / sizeof(PetscInt64)); /* the members that are sums */
+  SpMVStats  all     = *local;
   char       what[256], rest[64] = "";
-  PetscInt64 sum[8] = {SpMVStatsFormatted(local), local->stored,      local->slices, local->diagonal,
-                       local->long_rows,          local->long_stored, local->bytes,  local->nonzeros};
+  PetscInt64 unformatted = local->nonzeros - SpMVStatsFormatted(local);
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 8, MPIU_INT64, MPI_SUM, comm));
-  all.nonzeros    = sum[0];
-  all.stored      = sum[1];
-  all.slices      = sum[2];
-  all.diagonal    = sum[3];
-  all.long_rows   = sum[4];
-  all.long_stored = sum[5];
-  all.bytes       = sum[6];
+  all.nonzeros -= unformatted;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, numbers, MPIU_INT64, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &unformatted, 1, MPIU_INT64, MPI_SUM, comm));
   PetscCall((*spmv->format->describe)(spmv->params, &all, what, sizeof(what)));
-  if (sum[7] > sum[0])
-    PetscCall(
-        PetscSNPrintf(rest, sizeof(rest), ", %" PetscInt64_FMT " nonzeros by AIJ's own product", sum[7] - sum[0]));
+  if (unformatted)
+    PetscCall(PetscSNPrintf(rest, sizeof(rest), ", %" PetscInt64_FMT " nonzeros by AIJ's own product", unformatted));
   if (all.stored) {
     PetscCall(
         PetscViewerASCIIPrintf(viewer,
@@ -60,7 +54,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 {
   Mat_SpMV         *spmv;
   PetscViewerFormat format;
-  PetscBool         isascii, mpi;
+  PetscBool         isascii;
   SpMVStats         stats[2];
 
   PetscFunctionBegin;
@@ -75,8 +69,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
   if (!isascii || !A->assembled || A->factortype ||
       (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL))
     PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVIsMPI(A, &mpi));
-  if (mpi) {
+  if (SpMVIsMPI(A)) {
     const char *const which[2] = {", diagonal blocks", ", off-diagonal blocks"};
     const MPI_Comm    comm     = PetscObjectComm((PetscObject)A);
 
@@ -154,7 +147,6 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
 {
   Mat_SpMV *spmv;
   Mat       block[2] = {A, NULL};
-  PetscBool mpi;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
@@ -166,8 +158,7 @@ PetscErrorCode PetscSpMVGetInfo(Mat A, PetscSpMVInfo *info)
              ((PetscObject)A)->type_name);
   PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
   PetscCall(PetscMemzero(info, sizeof(*info)));
-  PetscCall(SpMVIsMPI(A, &mpi));
-  if (mpi) {
+  if (SpMVIsMPI(A)) {
     PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
     PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   }

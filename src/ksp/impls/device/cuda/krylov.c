@@ -58,7 +58,7 @@ PetscErrorCode KSPDeviceRunCreate(KSP ksp, KSP_Device *d, char why[], size_t len
 PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
 {
   KSPDeviceRun *run = d->run;
-  PetscBool     mpi, norm;
+  PetscBool     norm;
   PetscInt      n;
 
   PetscFunctionBegin;
@@ -68,11 +68,10 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
     PetscCall(KSPDeviceSetUpSums(run->A, run));
     run->summing = PETSC_TRUE;
   }
-  PetscCall(SpMVIsMPI(run->A, &mpi));
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
   PetscCall(PetscMemzero(&run->plan, sizeof(run->plan)));
   run->flops = 10. * n;
-  if (!mpi || !d->alone) /* collective */
+  if (!SpMVIsMPI(run->A) || !d->alone) /* collective */
     PetscCall(MatSpMVGetPlan_CUDA(run->A, SPMV_PLAN_MULT, ksp->work[0], ksp->work[1], &run->plan));
   PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
   run->exact = (PetscBool)(!norm || (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip));

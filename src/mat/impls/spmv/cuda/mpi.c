@@ -31,7 +31,7 @@ static PetscErrorCode SpMVMultPlanBlockByVec(const SpMVMultPlan *plan, int k, co
     if (z && z != y) PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, size[plan->transpose], z, &zz));
     if (z == y) zz = yy;
     if (block->boundtocpu)
-      PetscCall(MatSpMVApply_Seq(block, op, xx, zz, yy));
+      PetscCall(MatSpMVApply_Seq(block, own, op, xx, zz, yy));
     else
       PetscCall(MatSpMVApplyParent_Seq(block, own, op, xx, zz, yy));
     PetscCall(VecCUDAGetArrayRead(yy, &result)); /* copies the result to the device if the host has computed it */
@@ -91,13 +91,12 @@ PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *plan, SpMVCudaProduct p, c
   if (plan->transpose) PetscCall(SpMVMultPlanLaunchTranspose(plan, p, stream));
   for (PetscInt64 first = 0; first < c.count && !plan->transpose; first += SPMV_HALO_COLUMNS) {
     const int       n       = (int)PetscMin(SPMV_HALO_COLUMNS, c.count - first);
-    const PetscBool overlap = (PetscBool)(!first && (PetscReal)plan->nonzeros[0] * (PetscReal)c.count >= least);
+    const PetscBool overlap = (PetscBool)(p.columns && !first && plan->nonzeros[0] * (PetscReal)c.count >= least);
     SpMVCudaColumns part    = {plan->ld, c.ldy, c.ldy, n};
     PetscScalar    *y       = p.y + first * c.ldy;
 
-    PetscCall(SpMVHaloCheck(
-        plan->halo, p.columns ? SpMVCudaHaloBeginColumns(plan->exchange, n, p.x + first * c.ldx, c.ldx, overlap, stream)
-                              : SpMVCudaHaloBegin(plan->exchange, p.x, stream)));
+    PetscCall(
+        SpMVHaloCheck(plan->halo, SpMVCudaHaloBegin(plan->exchange, n, p.x + first * c.ldx, c.ldx, overlap, stream)));
     if (!first) PetscCall(SpMVMultPlanBlock(plan, 0, p, stream));
     /* with peers, the halo has arrived when the exchange's kernel ends */
     if (plan->begin == SPMVCUDA_BEGIN_ALONE)
@@ -304,13 +303,11 @@ PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVMultPlanKind kind, Vec x, Vec y, S
   const SpMVMultPlan *made  = NULL;
   SpMVWhere           where = {.any = PETSC_TRUE, .all = PETSC_TRUE};
   Mat_SpMV           *spmv;
-  PetscBool           mpi;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(plan, sizeof(*plan)));
-  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(MatSpMVGet(A, &spmv));
-  if (mpi) {
+  if (SpMVIsMPI(A)) {
     if (x) PetscCall(SpMVVecsWhere(x, NULL, y, &where));
     PetscCall(MatSpMVGetPlan_MPICUDA(A, spmv, kind, &where, &made));
     if (made && (kind != SPMV_PLAN_COLUMNS || !spmv->cuda->columns_lack)) *plan = *made;

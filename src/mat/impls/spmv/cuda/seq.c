@@ -14,13 +14,6 @@ typedef struct {
   SpMVCudaTemporary copy; /* our own copy of i, a, j, if AIJCUSPARSE's arrays are not up to date */
 } SpMVDeviceCSR;
 
-static PetscErrorCode SpMVDeviceCSRRestore(SpMVDeviceCSR *d, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  PetscCallCUDA(SpMVCudaFreeTemporary(&d->copy, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The columns are copied only if `columns`: a refresh of the values does not need them. *error: of CUDA */
 static PetscErrorCode SpMVDeviceCSRGet(Mat A, const SpMVCSR *host, PetscBool columns, cudaStream_t stream,
                                        SpMVDeviceCSR *d, cudaError_t *error)
@@ -99,17 +92,6 @@ PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device kernel for these options */
-static SpMVCudaKernel SpMVKernelCUDA(SpMVKernel kernel)
-{
-  switch (kernel) {
-  case SPMV_KERNEL_SLICES: return SPMVCUDA_KERNEL_SLICES;
-  case SPMV_KERNEL_VECTOR: return SPMVCUDA_KERNEL_ADAPTIVE;
-  case SPMV_KERNEL_PAPER: return SPMVCUDA_KERNEL_PAPER;
-  default: return SPMVCUDA_KERNEL_AUTO;
-  }
-}
-
 /* Lays out a new pattern of A (k = 0) or of its transpose (k = 1). *error is the error of CUDA or of the format */
 static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, const SpMVCudaCSR *csr,
                                                 cudaStream_t stream, cudaError_t *error)
@@ -120,8 +102,7 @@ static PetscErrorCode MatSpMVSetUpStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, co
   PetscCall(PetscLogEventBegin(MAT_SpMVSetUp, A, 0, 0, 0));
   *error = cudaErrorNotSupported;
   if (spmv->format->setupcuda && params->kernel != SPMV_KERNEL_PARENT)
-    *error = (*spmv->format->setupcuda)(csr, spmv->params, SpMVKernelCUDA(params->kernel), (PetscBool)k, stream,
-                                        &spmv->cuda->copy[k].store);
+    *error = (*spmv->format->setupcuda)(csr, spmv->params, (PetscBool)k, stream, &spmv->cuda->copy[k].store);
   PetscCall(PetscLogEventEnd(MAT_SpMVSetUp, A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -145,7 +126,7 @@ static PetscErrorCode MatSpMVStore_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, PetscBo
     error = SpMVCudaFill(spmv->cuda->copy[k].store, &device.csr, stream);
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
   }
-  PetscCall(SpMVDeviceCSRRestore(&device, stream));
+  PetscCallCUDA(SpMVCudaFreeTemporary(&device.copy, stream));
   if (error == cudaErrorNotSupported) {
     spmv->cuda->copy[k].use_parent = PETSC_TRUE;
     PetscCall(PetscInfo(
@@ -274,14 +255,19 @@ PetscErrorCode MatSpMVApply_SeqCUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatMultHermitianTranspose_SeqSpMVCUDA(Mat A, Vec xx, Vec yy)
-{
-  return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, NULL, yy);
-}
-
 static PetscErrorCode MatMultHermitianTransposeAdd_SeqSpMVCUDA(Mat A, Vec xx, Vec yy, Vec zz)
 {
-  return MatSpMVApply_Seq(A, SPMV_HERMITIAN, xx, yy, zz);
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatSpMVApply_Seq(A, spmv, SPMV_HERMITIAN, xx, yy, zz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultHermitianTranspose_SeqSpMVCUDA(Mat A, Vec xx, Vec yy)
+{
+  return MatMultHermitianTransposeAdd_SeqSpMVCUDA(A, xx, NULL, yy);
 }
 
 /* rr = bb - A xx in one kernel. On the host MatResidual() calls MatMult() and VecAYPX() */
@@ -294,7 +280,7 @@ static PetscErrorCode MatResidual_SeqSpMVCUDA(Mat A, Vec bb, Vec xx, Vec rr)
   if (!A->boundtocpu) {
     PetscCall(MatSpMVApply_SeqCUDA(A, spmv, SPMV_RESIDUAL, xx, bb, rr));
   } else {
-    PetscCall(MatSpMVApply_Seq(A, SPMV_NORMAL, xx, NULL, rr));
+    PetscCall(MatSpMVApply_Seq(A, spmv, SPMV_NORMAL, xx, NULL, rr));
     PetscCall(VecAYPX(rr, -1.0, bb));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -332,7 +318,7 @@ static PetscErrorCode MatSpMVStoreFused_SeqCUDA(Mat_SpMV *spmv, Mat B, PetscReal
     error                     = cudaSuccess;
   } else if (error == cudaSuccess)
     error = SpMVCudaFillOffdiagonal(store, &device.csr, stream);
-  PetscCall(SpMVDeviceCSRRestore(&device, stream));
+  PetscCallCUDA(SpMVCudaFreeTemporary(&device.copy, stream));
   PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -338,12 +338,10 @@ typedef struct {
 /* AIJCUSPARSE's function, whose result is a factor of products of blocks: with our type, they get ours */
 static PetscErrorCode MatMPIAIJGetLocalMatMerge_SpMVCUDA(Mat A, MatReuse reuse, IS *columns, Mat *local)
 {
-  PetscContainer container;
-  SpMVMerge     *merge;
+  SpMVMerge *merge;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)A, SpMVMergeDataName, (PetscObject *)&container));
-  PetscCall(PetscContainerGetPointer(container, (void **)&merge));
+  PetscCall(SpMVDataGet(A, SpMVMergeDataName, &merge));
   PetscCall((*merge->parent)(A, reuse, columns, local));
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatSpMVHook(*local, merge->spmv->format, merge->spmv->params));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -351,29 +349,25 @@ static PetscErrorCode MatMPIAIJGetLocalMatMerge_SpMVCUDA(Mat A, MatReuse reuse, 
 
 static PetscErrorCode MatProductSymbolic_MPISpMVCUDA(Mat C, PetscErrorCode (*petsc)(Mat))
 {
-  const PetscObject B = (PetscObject)C->product->B;
-  SpMVMerge         merge;
-  Mat_SpMV         *spmv;
-  PetscContainer    container;
-  PetscErrorCode    ierr;
+  const Mat      B = C->product->B;
+  SpMVMerge      merge;
+  Mat_SpMV      *spmv;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
   merge.spmv = spmv;
-  PetscCall(PetscObjectQueryFunction(B, SpMVMergeName, &merge.parent));
+  PetscCall(PetscObjectQueryFunction((PetscObject)B, SpMVMergeName, &merge.parent));
   if (!merge.parent || merge.parent == MatMPIAIJGetLocalMatMerge_SpMVCUDA) {
     PetscCall((*petsc)(C));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
-  PetscCall(PetscContainerSetPointer(container, &merge));
-  PetscCall(PetscObjectCompose(B, SpMVMergeDataName, (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
-  PetscCall(PetscObjectComposeFunction(B, SpMVMergeName, MatMPIAIJGetLocalMatMerge_SpMVCUDA));
+  PetscCall(SpMVDataSet(B, SpMVMergeDataName, &merge, NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)B, SpMVMergeName, MatMPIAIJGetLocalMatMerge_SpMVCUDA));
   ierr = (*petsc)(C);
   /* even after an error */
-  PetscCall(PetscObjectComposeFunction(B, SpMVMergeName, merge.parent));
-  PetscCall(PetscObjectCompose(B, SpMVMergeDataName, NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)B, SpMVMergeName, merge.parent));
+  PetscCall(SpMVDataSet(B, SpMVMergeDataName, NULL, NULL));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -37,17 +37,6 @@ static PetscErrorCode SpMVCOODestroyCtx(SpMVCtx ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVCOOGet(Mat A, SpMVCOO **coo)
-{
-  PetscContainer container;
-
-  PetscFunctionBegin;
-  *coo = NULL;
-  PetscCall(PetscObjectQuery((PetscObject)A, SpMVCOOContainer, (PetscObject *)&container));
-  if (container) PetscCall(PetscContainerGetPointer(container, (void **)coo));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---------------------------------------------------------------- indices and values on the device */
 
 /* Replaces arrays on the host by copies on the device, in one allocation; *error is cudaErrorMemoryAllocation if there
@@ -84,49 +73,37 @@ static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes,
 
 /* ---------------------------------------------------------------- AIJ's arrays */
 
-static PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, Mat_SpMV *spmv, const SpMVCOO *coo)
-{
-  const PetscInt *i, *j;
-  PetscInt       *length;
-
-  PetscFunctionBegin;
-  SpMVCudaCOOPattern(coo->map[0], &i, &j);
-  PetscCall(SpMVGetLengths(A->rmap->n, i, &length));
-  PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
-  PetscCall(PetscFree(length));
-  PetscCall(MatSpMVSetColumns_SeqCUDA(A, SpMVCudaCOONonzeros(coo->map[0]), j));
-  SpMVCudaCOOReleasePattern(coo->map[0]);
-  PetscCall((*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY)); /* MatAssemblyEnd() would be counted as an assembly */
-  PetscCall(MatSpMVSetZeros_SeqCUDA(A, SpMVCudaCOONonzeros(coo->map[0])));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatSpMVSetPattern_MPICUDA(Mat A, Mat_SpMV *spmv, const SpMVCOO *coo)
+static PetscErrorCode MatSpMVSetPattern_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, const SpMVCOO *coo)
 {
   const PetscBool nooffproc = A->nooffprocentries;
-  const PetscInt *i[2], *j[2];
+  const int       blocks    = mpi ? 2 : 1;
+  const PetscInt *i, *j[2];
   PetscInt       *length[2];
-  Mat             block[2];
-  PetscErrorCode  ierr;
+  Mat             block[2] = {A, NULL};
+  PetscErrorCode  ierr     = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) SpMVCudaCOOPattern(coo->map[k], &i[k], &j[k]);
-  ierr = SpMVGetLengths(A->rmap->n, i[0], &length[0]);
-  if (!ierr) ierr = SpMVGetLengths(A->rmap->n, i[1], &length[1]);
+  for (int k = 0; k < blocks && !ierr; k++) {
+    SpMVCudaCOOPattern(coo->map[k], &i, &j[k]);
+    ierr = SpMVGetLengths(A->rmap->n, i, &length[k]);
+  }
   PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
-  PetscCall(MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]));
-  for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) {
+  if (mpi)
+    PetscCall(MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]));
+  else
+    PetscCall(MatSeqAIJSetPreallocation(A, 0, length[0]));
+  for (int k = 0; k < blocks; k++) PetscCall(PetscFree(length[k]));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < blocks; k++) {
     PetscCall(MatSpMVSetColumns_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k]), j[k]));
     SpMVCudaCOOReleasePattern(coo->map[k]);
   }
-  A->nooffprocentries = PETSC_TRUE; /* no values are on their way to other ranks */
-  ierr                = (*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY);
+  A->nooffprocentries = PETSC_TRUE;                          /* no values are on their way to other ranks */
+  ierr = (*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY); /* MatAssemblyEnd() would be counted as an assembly */
   A->nooffprocentries = nooffproc;
   PetscCall(ierr);
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVSetZeros_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k])));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < blocks; k++) PetscCall(MatSpMVSetZeros_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k])));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -205,18 +182,11 @@ static PetscErrorCode MatSpMVSortsCOO(Mat A, SpMVCOOPlace place, PetscCount n, P
    removes ours */
 static PetscErrorCode MatSpMVSetCOO(Mat A, SpMVCOO *coo)
 {
-  const char *const theirs[]  = {"__PETSc_MatCOOStruct_Host", "__PETSc_MatCOOStruct_Device"};
-  PetscContainer    container = NULL;
+  const char *const theirs[] = {"__PETSc_MatCOOStruct_Host", "__PETSc_MatCOOStruct_Device"};
 
   PetscFunctionBegin;
-  if (coo) {
-    for (int k = 0; k < 2; k++) PetscCall(PetscObjectCompose((PetscObject)A, theirs[k], NULL));
-    PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
-    PetscCall(PetscContainerSetPointer(container, coo));
-    PetscCall(PetscContainerSetCtxDestroy(container, SpMVCOODestroyCtx));
-  }
-  PetscCall(PetscObjectCompose((PetscObject)A, SpMVCOOContainer, (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
+  for (int k = 0; k < 2 && coo; k++) PetscCall(PetscObjectCompose((PetscObject)A, theirs[k], NULL));
+  PetscCall(SpMVDataSet(A, SpMVCOOContainer, coo, SpMVCOODestroyCtx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -242,11 +212,10 @@ static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, Petsc
   Mat_SpMV    *spmv;
   SpMVCOO     *coo = NULL;
   SpMVCOOPlace place;
-  PetscBool    sorts = PETSC_FALSE, mpi;
+  PetscBool    sorts = PETSC_FALSE, mpi = SpMVIsMPI(A);
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVIsMPI(A, &mpi));
   PetscCall(MatSpMVGetCOOPlace(A, spmv, &place));
   PetscCall(MatSpMVSortsCOO(A, place, n, &sorts));
   if (sorts) PetscCall(MatSpMVSortCOO_CUDA(A, spmv, mpi, n, i, j, &coo));
@@ -255,10 +224,7 @@ static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, Petsc
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatSpMVSetCOO(A, coo));
-  if (mpi)
-    PetscCall(MatSpMVSetPattern_MPICUDA(A, spmv, coo));
-  else
-    PetscCall(MatSpMVSetPattern_SeqCUDA(A, spmv, coo));
+  PetscCall(MatSpMVSetPattern_CUDA(A, spmv, mpi, coo));
   PetscCall(PetscObjectGetId((PetscObject)A, &coo->id));
   coo->nonzerostate = A->nonzerostate + 1; /* MatSetPreallocationCOO() increases it */
   /* the pattern has been assembled already */
@@ -363,14 +329,13 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   const PetscScalar *array[2] = {v, NULL};
   Mat                block[2] = {A, NULL};
   SpMVCOO           *coo;
-  PetscBool          mpi;
+  const PetscBool    mpi = SpMVIsMPI(A);
   PetscObject        theirs;
   void              *copy;
   cudaError_t        error;
 
   PetscFunctionBegin;
-  PetscCall(SpMVCOOGet(A, &coo));
-  PetscCall(SpMVIsMPI(A, &mpi));
+  PetscCall(SpMVDataGet(A, SpMVCOOContainer, &coo));
   PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &theirs));
   PetscCheck(coo || theirs, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
              "Call MatSetPreallocationCOO() before MatSetValuesCOO()");
@@ -415,18 +380,17 @@ PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
 {
   SpMVCOO  *coo;
   Mat       block[2] = {A, NULL};
-  PetscBool mpi;
+  const int blocks   = SpMVIsMPI(A) ? 2 : 1;
 
   PetscFunctionBegin;
-  PetscCall(SpMVCOOGet(A, &coo));
+  PetscCall(SpMVDataGet(A, SpMVCOOContainer, &coo));
   *has     = (PetscBool) !!coo;
   bytes[0] = bytes[1] = 0;
   if (!coo) PetscFunctionReturn(PETSC_SUCCESS);
   bytes[0] = coo->exchange.nsend * (PetscInt64)(sizeof(PetscInt64) + sizeof(PetscScalar)) +
              coo->exchange.nreceive * (PetscInt64)sizeof(PetscScalar);
-  PetscCall(SpMVIsMPI(A, &mpi));
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < (mpi ? 2 : 1); k++) {
+  if (blocks > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < blocks; k++) {
     const PetscInt64 nonzeros = SpMVCudaCOONonzeros(coo->map[k]);
 
     bytes[0] += SpMVCudaCOOBytes(coo->map[k]);
@@ -447,7 +411,7 @@ PetscErrorCode MatSpMVCompose_COO(Mat A, PetscBool device, PetscBool mpi, PetscB
 
   PetscFunctionBegin;
   if (!device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVCOOGet(A, &coo));
+  PetscCall(SpMVDataGet(A, SpMVCOOContainer, &coo));
   if (absent && !coo) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C",
                                        ours     ? MatSetPreallocationCOO_SpMVCUDA

@@ -254,25 +254,21 @@ static PetscErrorCode MatSetUp_MPISpMVCUDA(Mat A)
 }
 #endif
 
-/* Called after MatSpMVSetOps_MPI() */
 void MatSpMVSetOps_MPICUSPARSE(Mat A)
 {
   A->ops->norm = MatNorm_MPISpMVCUDA;
 #if defined(PETSC_USE_COMPLEX)
-  if (A->ops->setup) A->ops->setup = MatSetUp_MPISpMVCUDA;
+  SpMVReplaceOp(A, setup, MatSetUp_MPISpMVCUDA);
 #endif
 }
 
 /* Called after MatSpMVSetOps_SeqCUDA() */
 void MatSpMVSetOps_SeqCUSPARSE(Mat A)
 {
-#define SpMVSet(op, f) \
-  if (A->ops->op) A->ops->op = f
-  SpMVSet(bindtocpu, MatBindToCPU_SeqSpMVCUDA);
-  SpMVSet(getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
-  SpMVSet(diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
-  SpMVSet(scale, MatScale_SeqSpMVCUDA);
-  SpMVSet(zeroentries, MatZeroEntries_SeqSpMVCUDA);
-  SpMVSet(axpy, MatAXPY_SeqSpMVCUDA);
-#undef SpMVSet
+  SpMVReplaceOp(A, bindtocpu, MatBindToCPU_SeqSpMVCUDA);
+  SpMVReplaceOp(A, getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
+  SpMVReplaceOp(A, diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
+  SpMVReplaceOp(A, scale, MatScale_SeqSpMVCUDA);
+  SpMVReplaceOp(A, zeroentries, MatZeroEntries_SeqSpMVCUDA);
+  SpMVReplaceOp(A, axpy, MatAXPY_SeqSpMVCUDA);
 }

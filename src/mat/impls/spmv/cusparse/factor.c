@@ -27,17 +27,6 @@ typedef struct {
   Mat           fresh;      /* solves transposed systems since the latest numeric phase */
 } SpMVFactor;
 
-static PetscErrorCode SpMVFactorGet(Mat F, SpMVFactor **f)
-{
-  PetscContainer container;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)F, SpMVFactorKey, (PetscObject *)&container));
-  PetscCheck(container, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Factor was not created by PetscSpMV");
-  PetscCall(PetscContainerGetPointer(container, (void **)f));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Replaces AIJCUSPARSE's function, if there is one, by ours */
 #define SpMVTake(F, f, op, function)                  \
   do {                                                \
@@ -90,7 +79,7 @@ static PetscErrorCode SpMVFactorSolve(Mat F, PetscBool transpose, Vec b, Vec x)
   Vec         bb, xx;
 
   PetscFunctionBegin;
-  PetscCall(SpMVFactorGet(F, &f));
+  PetscCall(SpMVDataGet(F, SpMVFactorKey, &f));
   /* even if the factor is bound to the CPU: AIJCUSPARSE still solves on the device */
   PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb));
   PetscCall(SpMVVecOnDevice(x, PETSC_FALSE, &xx));
@@ -131,7 +120,7 @@ static PetscErrorCode SpMVFactorTakeSolves(Mat F, SpMVFactor *f, Mat A, const Ma
     SpMVFactor *f;                                                                                   \
                                                                                                      \
     PetscFunctionBegin;                                                                              \
-    PetscCall(SpMVFactorGet(F, &f));                                                                 \
+    PetscCall(SpMVDataGet(F, SpMVFactorKey, &f));                                                    \
     PetscCall((*f->ops.op)(F, A, info));                                                             \
     SpMVTake(F, f, op, Mat##Name##FactorNumeric_SpMVFactor);                                         \
     PetscCall(SpMVFactorTakeSolves(F, f, A, info));                                                  \
@@ -149,7 +138,7 @@ SpMVFactorNumeric(Cholesky, choleskyfactornumeric);
     SpMVFactor *f;                                                                                                    \
                                                                                                                       \
     PetscFunctionBegin;                                                                                               \
-    PetscCall(SpMVFactorGet(F, &f));                                                                                  \
+    PetscCall(SpMVDataGet(F, SpMVFactorKey, &f));                                                                     \
     PetscCall((*f->ops.op)(F, A, row, col, info));                                                                    \
     SpMVTake(F, f, lufactornumeric, MatLUFactorNumeric_SpMVFactor);                                                   \
     PetscCall(SpMVFactorKeep(F, f, f->ops.op, row, col, info));                                                       \
@@ -165,7 +154,7 @@ SpMVFactorSymbolicLU(ILU, ilufactorsymbolic);
     SpMVFactor *f;                                                                                             \
                                                                                                                \
     PetscFunctionBegin;                                                                                        \
-    PetscCall(SpMVFactorGet(F, &f));                                                                           \
+    PetscCall(SpMVDataGet(F, SpMVFactorKey, &f));                                                              \
     PetscCall((*f->ops.op)(F, A, perm, info));                                                                 \
     SpMVTake(F, f, choleskyfactornumeric, MatCholeskyFactorNumeric_SpMVFactor);                                \
     PetscFunctionReturn(PETSC_SUCCESS);                                                                        \
@@ -176,9 +165,8 @@ SpMVFactorSymbolicCholesky(ICC, iccfactorsymbolic);
 
 static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
 {
-  Mat_SpMV      *spmv;
-  PetscContainer container;
-  SpMVFactor    *f;
+  Mat_SpMV   *spmv;
+  SpMVFactor *f;
 
   PetscFunctionBegin;
   PetscCall((*MatGetFactor_AIJCUSPARSE)(A, type, F));
@@ -186,11 +174,7 @@ static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
   if (!spmv || A->boundtocpu || !*F) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&f));
   f->type = type;
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
-  PetscCall(PetscContainerSetPointer(container, f));
-  PetscCall(PetscContainerSetCtxDestroy(container, PetscCtxDestroyDefault));
-  PetscCall(PetscObjectCompose((PetscObject)*F, SpMVFactorKey, (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
+  PetscCall(SpMVDataSet(*F, SpMVFactorKey, f, PetscCtxDestroyDefault));
   SpMVTake(*F, f, lufactorsymbolic, MatLUFactorSymbolic_SpMVFactor);
   SpMVTake(*F, f, ilufactorsymbolic, MatILUFactorSymbolic_SpMVFactor);
   SpMVTake(*F, f, choleskyfactorsymbolic, MatCholeskyFactorSymbolic_SpMVFactor);

@@ -16,22 +16,7 @@ PetscErrorCode MatSpMVApplyParent_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, 
     PetscCall(SpMVVecCopyLocal(yy, 1.0, zz));
     yy = zz;
   }
-  if (op == SPMV_NORMAL) {
-    if (yy)
-      PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
-    else
-      PetscCall((*spmv->parent.mult)(A, xx, zz));
-  } else if (op == SPMV_TRANSPOSE) {
-    if (yy)
-      PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
-    else
-      PetscCall((*spmv->parent.multtranspose)(A, xx, zz));
-  } else {
-    if (yy)
-      PetscCall((*spmv->parent.multhermitiantransposeadd)(A, xx, yy, zz));
-    else
-      PetscCall((*spmv->parent.multhermitiantranspose)(A, xx, zz));
-  }
+  PetscCall(SpMVParentApply(A, &spmv->parent, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

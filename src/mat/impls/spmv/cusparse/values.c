@@ -138,11 +138,10 @@ static PetscErrorCode MatSetValues_SpMVCUDA(Mat A, PetscInt m, const PetscInt im
   Mat_SpMV    *spmv;
   MatInfo      info;
   PetscScalar *a;
-  PetscBool    mpi;
+  const int    mpi = SpMVIsMPI(A);
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVIsMPI(A, &mpi));
   A->ops->setvalues =
       spmv && spmv->cuda->zeroed.setvalues ? spmv->cuda->zeroed.setvalues : SpMVParents[1][mpi].setvalues;
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
@@ -500,13 +499,10 @@ static PetscErrorCode MatZeroRowsColumns_SeqSpMVCUDA(Mat A, PetscInt n, const Pe
 
 void MatSpMVSetOps_SeqValues(Mat A)
 {
-#define SpMVSet(op, f) \
-  if (A->ops->op) A->ops->op = f
-  SpMVSet(norm, MatNorm_SeqSpMVCUDA);
-  SpMVSet(shift, MatShift_SeqSpMVCUDA);
-  SpMVSet(zerorows, MatZeroRows_SeqSpMVCUDA);
-  SpMVSet(zerorowscolumns, MatZeroRowsColumns_SeqSpMVCUDA);
-#undef SpMVSet
+  SpMVReplaceOp(A, norm, MatNorm_SeqSpMVCUDA);
+  SpMVReplaceOp(A, shift, MatShift_SeqSpMVCUDA);
+  SpMVReplaceOp(A, zerorows, MatZeroRows_SeqSpMVCUDA);
+  SpMVReplaceOp(A, zerorowscolumns, MatZeroRowsColumns_SeqSpMVCUDA);
 }
 
 /* Gives a matrix the functions of AIJ back that are replaced at times */

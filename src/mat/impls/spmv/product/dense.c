@@ -61,16 +61,15 @@ static PetscErrorCode MatMatMultNumeric_SeqSpMV_SeqDense(Mat A, Mat B, Mat C)
 PetscErrorCode SpMVDenseTakeNumeric(Mat C)
 {
   Mat_SpMV *spmv;
-  PetscBool dense, mpi = PETSC_FALSE;
+  PetscBool dense;
 
   PetscFunctionBegin;
   if (C->product->type != MATPRODUCT_AB || !C->ops->matmultnumeric ||
       C->ops->matmultnumeric == MatMatMultNumeric_SeqSpMV_SeqDense)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGet(C->product->A, &spmv));
-  if (spmv) PetscCall(SpMVIsMPI(C->product->A, &mpi));
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)C->product->B, MATSEQDENSE, &dense));
-  if (!spmv || mpi || !dense) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!spmv || SpMVIsMPI(C->product->A) || !dense) PetscFunctionReturn(PETSC_SUCCESS);
   SpMVDenseAIJ           = C->ops->matmultnumeric;
   C->ops->matmultnumeric = MatMatMultNumeric_SeqSpMV_SeqDense;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,5 +1,5 @@
 /*
-  The products of an MPI matrix. They are MPIAIJ's own products, which overlap the exchange of the halo with the
+  The products with vectors, and those of an MPI matrix. The latter are MPIAIJ's own products, which overlap the exchange of the halo with the
   diagonal block's product and call our products of the two blocks. For device vectors our own exchange replaces
   MPIAIJ's VecScatter if cuda/halo.c finds a faster transport.
 
@@ -57,54 +57,69 @@ static PetscErrorCode MatSpMVBegin_MPI(Mat A, Mat_SpMV *spmv, PetscBool transpos
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zz = yy + op(A) xx, where yy may be zz, or NULL for zero */
-static PetscErrorCode MatSpMVApply_MPI(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
+/* zz = yy + op(A) xx by the parent's function, where yy may be zz, or NULL for zero */
+PetscErrorCode SpMVParentApply(Mat A, const SpMVOps *parent, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  Mat_SpMV *spmv;
+  PetscErrorCode (*const mult[])(Mat, Vec, Vec)     = {parent->mult, NULL, parent->multtranspose,
+                                                       parent->multhermitiantranspose};
+  PetscErrorCode (*const add[])(Mat, Vec, Vec, Vec) = {parent->multadd, NULL, parent->multtransposeadd,
+                                                       parent->multhermitiantransposeadd};
+
+  PetscFunctionBegin;
+  if (yy)
+    PetscCall((*add[op])(A, xx, yy, zz));
+  else
+    PetscCall((*mult[op])(A, xx, zz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSpMVApply_MPI(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
+{
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
   if (spmv->backend)
     PetscCall((*spmv->backend->applympi)(A, spmv, op, xx, yy, zz, &done));
   else
     PetscCall(MatSpMVBegin_MPI(A, spmv, (PetscBool)(op == SPMV_TRANSPOSE)));
-  if (done) PetscFunctionReturn(PETSC_SUCCESS);
-  if (op == SPMV_TRANSPOSE && yy)
-    PetscCall((*spmv->parent.multtransposeadd)(A, xx, yy, zz));
-  else if (op == SPMV_TRANSPOSE)
-    PetscCall((*spmv->parent.multtranspose)(A, xx, zz));
-  else if (yy)
-    PetscCall((*spmv->parent.multadd)(A, xx, yy, zz));
-  else
-    PetscCall((*spmv->parent.mult)(A, xx, zz));
+  if (!done) PetscCall(SpMVParentApply(A, &spmv->parent, op, xx, yy, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatMult_MPISpMV(Mat A, Vec xx, Vec yy)
+static PetscErrorCode MatSpMVApply(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  return MatSpMVApply_MPI(A, SPMV_NORMAL, xx, NULL, yy);
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall((SpMVIsMPI(A) ? MatSpMVApply_MPI : MatSpMVApply_Seq)(A, spmv, op, xx, yy, zz));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatMultAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
+static PetscErrorCode MatMult_SpMV(Mat A, Vec xx, Vec yy)
 {
-  return MatSpMVApply_MPI(A, SPMV_NORMAL, xx, yy, zz);
+  return MatSpMVApply(A, SPMV_NORMAL, xx, NULL, yy);
 }
 
-static PetscErrorCode MatMultTranspose_MPISpMV(Mat A, Vec xx, Vec yy)
+static PetscErrorCode MatMultAdd_SpMV(Mat A, Vec xx, Vec yy, Vec zz)
 {
-  return MatSpMVApply_MPI(A, SPMV_TRANSPOSE, xx, NULL, yy);
+  return MatSpMVApply(A, SPMV_NORMAL, xx, yy, zz);
 }
 
-static PetscErrorCode MatMultTransposeAdd_MPISpMV(Mat A, Vec xx, Vec yy, Vec zz)
+static PetscErrorCode MatMultTranspose_SpMV(Mat A, Vec xx, Vec yy)
 {
-  return MatSpMVApply_MPI(A, SPMV_TRANSPOSE, xx, yy, zz);
+  return MatSpMVApply(A, SPMV_TRANSPOSE, xx, NULL, yy);
 }
 
-void MatSpMVSetOps_MPI(Mat A)
+static PetscErrorCode MatMultTransposeAdd_SpMV(Mat A, Vec xx, Vec yy, Vec zz)
 {
-  A->ops->mult             = MatMult_MPISpMV;
-  A->ops->multadd          = MatMultAdd_MPISpMV;
-  A->ops->multtranspose    = MatMultTranspose_MPISpMV;
-  A->ops->multtransposeadd = MatMultTransposeAdd_MPISpMV;
+  return MatSpMVApply(A, SPMV_TRANSPOSE, xx, yy, zz);
+}
+
+void MatSpMVSetOps_Mult(Mat A)
+{
+  A->ops->mult             = MatMult_SpMV;
+  A->ops->multadd          = MatMultAdd_SpMV;
+  A->ops->multtranspose    = MatMultTranspose_SpMV;
+  A->ops->multtransposeadd = MatMultTransposeAdd_SpMV;
 }

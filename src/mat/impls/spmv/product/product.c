@@ -34,7 +34,7 @@ PetscErrorCode SpMVProductGet(Mat C, Mat_SpMV **spmv)
 static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 {
   SpMVName       name[3];
-  PetscBool      mpi, is;
+  PetscBool      is;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -43,9 +43,8 @@ static PetscErrorCode SpMVProductAsAIJ(Mat C, PetscErrorCode (*f)(Mat))
 
     PetscCall(PetscObjectTypeCompare((PetscObject)factor, MATTRANSPOSEVIRTUAL, &is));
     if (is) PetscCall(MatTransposeGetMat(factor, &factor));
-    if (factor) PetscCall(SpMVIsMPI(factor, &mpi));
     /* a matrix that is two of the factors is renamed once */
-    PetscCall(SpMVNameReplace(factor, factor && mpi ? MATMPIAIJ : MATSEQAIJ, &name[k]));
+    PetscCall(SpMVNameReplace(factor, factor && SpMVIsMPI(factor) ? MATMPIAIJ : MATSEQAIJ, &name[k]));
   }
   ierr = f ? (*f)(C) : MatProductSetFromOptions(C);
   for (int k = 0; k < 3; k++) PetscCall(SpMVNameRestore(&name[k])); /* even after an error */
@@ -312,10 +311,10 @@ PetscErrorCode MatSpMVCompose_Product(Mat A, PetscBool device, PetscBool mpi, Pe
 
 void MatSpMVSetOps_Product(Mat A)
 {
-  if (A->ops->productsetfromoptions) A->ops->productsetfromoptions = MatProductSetFromOptions_SpMVHost;
+  SpMVReplaceOp(A, productsetfromoptions, MatProductSetFromOptions_SpMVHost);
 }
 
 void MatSpMVSetOps_ProductCUDA(Mat A)
 {
-  if (A->ops->productsetfromoptions) A->ops->productsetfromoptions = MatProductSetFromOptions_SpMVCUDA;
+  SpMVReplaceOp(A, productsetfromoptions, MatProductSetFromOptions_SpMVCUDA);
 }

@@ -44,13 +44,11 @@ PetscErrorCode MatSpMVGetStats_Seq(Mat A, PetscBool setup, SpMVStats *stats)
 }
 
 /* zz = yy + op(A) xx, where yy may be zz, or NULL for zero */
-PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
+PetscErrorCode MatSpMVApply_Seq(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz)
 {
-  Mat_SpMV *spmv;
   PetscBool current;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
   if (spmv->backend && !SpMVBoundToCPU(A)) {
     PetscCall((*spmv->backend->applyseq)(A, spmv, op, xx, yy, zz));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -60,32 +58,4 @@ PetscErrorCode MatSpMVApply_Seq(Mat A, SpMVOp op, Vec xx, Vec yy, Vec zz)
   PetscCall(MatSpMVApplyHost_Seq(A, spmv, current, op, xx, yy, zz));
   SpMVAskedCount(&spmv->host.asked, 1);
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMult_SeqSpMV(Mat A, Vec xx, Vec yy)
-{
-  return MatSpMVApply_Seq(A, SPMV_NORMAL, xx, NULL, yy);
-}
-
-static PetscErrorCode MatMultAdd_SeqSpMV(Mat A, Vec xx, Vec yy, Vec zz)
-{
-  return MatSpMVApply_Seq(A, SPMV_NORMAL, xx, yy, zz);
-}
-
-static PetscErrorCode MatMultTranspose_SeqSpMV(Mat A, Vec xx, Vec yy)
-{
-  return MatSpMVApply_Seq(A, SPMV_TRANSPOSE, xx, NULL, yy);
-}
-
-static PetscErrorCode MatMultTransposeAdd_SeqSpMV(Mat A, Vec xx, Vec yy, Vec zz)
-{
-  return MatSpMVApply_Seq(A, SPMV_TRANSPOSE, xx, yy, zz);
-}
-
-void MatSpMVSetOps_Seq(Mat A)
-{
-  A->ops->mult             = MatMult_SeqSpMV;
-  A->ops->multadd          = MatMultAdd_SeqSpMV;
-  A->ops->multtranspose    = MatMultTranspose_SeqSpMV;
-  A->ops->multtransposeadd = MatMultTransposeAdd_SeqSpMV;
 }

@@ -1,8 +1,12 @@
-/* The oracle of the tests: decodes a store one entry at a time, in the simplest way, and shares nothing with the
-   kernels */
-#include "spmvimpl.h"
+/* The oracle: decodes a store one entry at a time, in the simplest way, and shares nothing with the kernels */
+#pragma once
 
-static PetscScalar SpMVGet(const PetscReal *v, size_t distance)
+#include "core/spmvimpl.h"
+
+/* called for padding too (row -1) */
+typedef void (*SpMVVisitor)(void *ctx, PetscInt row, PetscInt col, PetscScalar value);
+
+static inline PetscScalar SpMVGet(const PetscReal *v, size_t distance)
 {
 #if defined(PETSC_USE_COMPLEX)
   return PetscCMPLX(v[0], v[distance]);
@@ -12,7 +16,7 @@ static PetscScalar SpMVGet(const PetscReal *v, size_t distance)
 #endif
 }
 
-void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
+static inline void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
 {
   for (int r = 0; r < B->nruns; r++) {
     const SpMVRun *R   = B->runs + r;
@@ -79,21 +83,21 @@ typedef struct {
   PetscBool          conjugate;
 } SpMVReference;
 
-static void SpMVReferenceEntry(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
+static inline void SpMVReferenceEntry(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
 {
   const SpMVReference *R = (const SpMVReference *)ctx;
 
   if (row >= 0) R->y[row] += value * R->x[col];
 }
 
-static void SpMVReferenceEntryTranspose(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
+static inline void SpMVReferenceEntryTranspose(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
 {
   const SpMVReference *R = (const SpMVReference *)ctx;
 
   if (row >= 0) R->y[col] += (R->conjugate ? PetscConj(value) : value) * R->x[row];
 }
 
-void SpMVStoreMultReference(SpMVStore B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+static inline void SpMVStoreMultReference(SpMVStore B, const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
 {
   SpMVReference R = {x, y, PETSC_FALSE};
 
@@ -101,8 +105,8 @@ void SpMVStoreMultReference(SpMVStore B, const PetscScalar *x, const PetscScalar
   SpMVStoreVisit(B, SpMVReferenceEntry, &R);
 }
 
-void SpMVStoreMultTransposeReference(SpMVStore B, PetscBool conjugate, const PetscScalar *x, const PetscScalar *z,
-                                     PetscScalar *y)
+static inline void SpMVStoreMultTransposeReference(SpMVStore B, PetscBool conjugate, const PetscScalar *x,
+                                                   const PetscScalar *z, PetscScalar *y)
 {
   SpMVReference R = {x, y, conjugate};
 
