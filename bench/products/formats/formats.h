@@ -83,6 +83,8 @@ struct _n_Baseline {
 #endif
 };
 
+typedef void (*StoredVisitor)(void *ctx, PetscInt row, PetscInt col, PetscScalar value); /* row -1: padding */
+
 PETSC_INTERN const Baseline Baselines[];
 PETSC_INTERN const int      BaselineCount;
 
@@ -91,7 +93,7 @@ PETSC_INTERN PetscErrorCode StoredCreate(const Baseline *, const SpMVCSR *, Stor
 PETSC_INTERN PetscErrorCode StoredFill(Stored *, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode StoredDestroy(Stored *);
 PETSC_INTERN double         StoredBytes(const Stored *); /* bytes that a product reads, without x and y */
-PETSC_INTERN void           StoredVisit(const Stored *, SpMVVisitor, void *ctx);
+PETSC_INTERN void           StoredVisit(const Stored *, StoredVisitor, void *ctx);
 /* slow and simple, with StoredVisit() */
 PETSC_INTERN void StoredReference(const Stored *, const PetscScalar *x, PetscScalar *y);
 
