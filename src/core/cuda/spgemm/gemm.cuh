@@ -36,7 +36,7 @@ __host__ __device__ inline int BinFor(int64_t columns)
   return bin;
 }
 
-constexpr int MOST_ROWS = 4; // rows that are computed together
+constexpr int MOST_ROWS     = 4;    // rows that are computed together
 constexpr int GROUP_ENTRIES = 1024; // most entries of a row of A that one group of lanes multiplies
 
 // Of a stored position in a row of C
