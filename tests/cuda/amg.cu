@@ -59,10 +59,10 @@ using Edges = std::vector<std::map<int, double>>; // the weights of each vertex'
 
 static Edges ReferenceEdges(const Matrix &A, const Options &o)
 {
-  const int                                n = A.m / o.bs;
-  Edges                                    edges(n), sum(n);
-  std::vector<std::map<int, int>>          entries(n);
-  bool                                     dense = true;
+  const int                       n = A.m / o.bs;
+  Edges                           edges(n), sum(n);
+  std::vector<std::map<int, int>> entries(n);
+  bool                            dense = true;
   for (int r = 0; r < A.m; r++) {
     for (int q = A.i[r]; q < A.i[r + 1]; q++) entries[r / o.bs][A.j[q] / o.bs]++;
   }
@@ -182,9 +182,9 @@ static void TestAggregates(const Matrix &A, SpMVCudaGraph graph, const Matrix &G
   std::vector<int>        right = ReferenceAggregates(G, square, &count);
   Matrix                  H     = G;
   for (int pass = 1; pass < k; pass++) {
-    H                           = CoarseGraph(H, pass > 1 ? first : right, count);
-    first                       = ReferenceAggregates(H, square, &count);
-    for (int &v : right) v      = v < 0 ? -1 : first[v];
+    H     = CoarseGraph(H, pass > 1 ? first : right, count);
+    first = ReferenceAggregates(H, square, &count);
+    for (int &v : right) v = v < 0 ? -1 : first[v];
   }
   for (int again = 0; again < 2; again++) {
     CHECK(SpMVCudaAggregatesCreate(graph, square, k, stream, &a));
@@ -413,6 +413,24 @@ static void TestRefusals(cudaStream_t stream)
   CHECK(SpMVCudaGraphDestroy(&graph));
 }
 
+static void TestNoise(cudaStream_t stream)
+{
+  const Matrix   none = Lengths("noise", 0, 0, [](int) { return 0; });
+  Device<Number> x(1000);
+  bool           right = true;
+  CHECK(SpMVCudaNoise(1000, 12345, (PetscScalar *)x.p, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  const std::vector<Number> got = x.Get();
+  for (int k = 0; k < 1000; k++) {
+    unsigned h = (unsigned)(12345 + k);
+    h          = ((h >> 16) ^ h) * 0x45d9f3b;
+    h          = ((h >> 16) ^ h) * 0x45d9f3b;
+    h          = (h >> 16) ^ h;
+    right      = right && got[k] == Number((PetscReal)(((int64_t)h - 2147483648LL) * 5.e-10));
+  }
+  Expect(right, none, "noise", "values", "those of PETSc");
+}
+
 // ------------------------------------------------------------------------------------------------ times
 
 static double Milliseconds(int repeat, cudaStream_t stream, std::function<void()> f)
@@ -459,9 +477,8 @@ static void Bench(Matrix A, int bs, int k, double threshold, bool square, cudaSt
     t_ones = Milliseconds(9, stream, [&] {
       CHECK(SpMVCudaTentative(a, bs, k, nullptr, P0.i.p, P0.j.p, (PetscScalar *)P0.a.p, R.p, stream));
     });
-  const double t_qr = Milliseconds(9, stream, [&] {
-    CHECK(SpMVCudaTentative(a, bs, k, b.p, P0.i.p, P0.j.p, (PetscScalar *)P0.a.p, R.p, stream));
-  });
+  const double t_qr = Milliseconds(
+      9, stream, [&] { CHECK(SpMVCudaTentative(a, bs, k, b.p, P0.i.p, P0.j.p, (PetscScalar *)P0.a.p, R.p, stream)); });
   const SpMVCudaCSR csr      = P0.CSR(s.count * k);
   const double      t_create = Milliseconds(9, stream, [&] {
     CHECK(SpMVCudaSmootherDestroy(&smooth));
@@ -469,8 +486,8 @@ static void Bench(Matrix A, int bs, int k, double threshold, bool square, cudaSt
   });
   Prolongator       out(A.m, nonzeros);
   const double      t_fill = Milliseconds(9, stream, [&] {
-    CHECK(SpMVCudaSmootherFill(smooth, &on.csr, &csr, (PetscReal)0.7, out.i.p, out.j.p, (PetscScalar *)out.a.p,
-                                    stream));
+    CHECK(
+             SpMVCudaSmootherFill(smooth, &on.csr, &csr, (PetscReal)0.7, out.i.p, out.j.p, (PetscScalar *)out.a.p, stream));
   });
   CHECK(SpMVCudaSmootherDestroy(&smooth));
   printf("%-14s k %d threshold %5.2f %s: graph %.3f aggregates %.3f (%lld, mean %.1f, largest %lld) tentative %.3f "
@@ -505,6 +522,7 @@ int main(int argc, char **argv)
   const int  n = Quick ? 300 : 3000, N = Quick ? 4 : 9;
   const auto none = [](int) { return 0; };
   TestRefusals(stream);
+  TestNoise(stream);
   TestAll(Lengths("no rows", 0, 0, none), 1, true, stream);
   TestAll(Lengths("one entry", 1, 1, [](int) { return 1; }), 1, true, stream);
   TestAll(Lengths("no entries", 70, 70, none), 1, true, stream);
@@ -531,10 +549,11 @@ int main(int argc, char **argv)
   TestAll(Without("no diagonal", Grid("", N, 7, 1, 100), [](int r, int c) { return r == c; }), 1, true, stream);
   TestAll(Without("half a diagonal", Grid("", N, 7, 1, 70), [](int r, int c) { return r == c && r % 2; }), 1, true,
           stream);
-  TestAll(Without("Dirichlet rows", Grid("", N, 27, 1, 100), [](int r, int c) { return r != c && r % 9 == 0; }), 1, true,
-          stream);
-  TestAll(Without("Dirichlet", Grid("", N, 27, 1, 100), [](int r, int c) { return r != c && (r % 9 == 0 || c % 9 == 0); }),
-          1, true, stream);
+  TestAll(Without("Dirichlet rows", Grid("", N, 27, 1, 100), [](int r, int c) { return r != c && r % 9 == 0; }), 1,
+          true, stream);
+  TestAll(
+      Without("Dirichlet", Grid("", N, 27, 1, 100), [](int r, int c) { return r != c && (r % 9 == 0 || c % 9 == 0); }),
+      1, true, stream);
   for (int bs = 1; bs <= 6; bs++) {
     if (Quick && bs != 1 && bs != 3) continue;
     TestAll(Grid("7 points", N, 7, bs, 100), bs, true, stream);

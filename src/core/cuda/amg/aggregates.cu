@@ -111,9 +111,9 @@ cudaError_t FindAggregates(const SpMVCudaCSR &csr, bool square, cudaStream_t str
   Scratch<int>                root(stream);
   Scratch<int64_t>            number(stream);
   Scratch<unsigned long long> total(stream);
-  Graph                       g       = {(int)csr.m, 1, (const PetscInt *)csr.i, (const PetscInt *)csr.j};
-  const int64_t               n       = csr.m;
-  unsigned long long          left    = 1;
+  Graph                       g    = {(int)csr.m, 1, (const PetscInt *)csr.i, (const PetscInt *)csr.j};
+  const int64_t               n    = csr.m;
+  unsigned long long          left = 1;
   while (g.lanes < WARP && 4 * g.lanes * n < csr.nnz) g.lanes *= 2;
   const int64_t threads = n * g.lanes;
   SPMV_TRY(mark.Alloc(n));

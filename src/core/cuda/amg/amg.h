@@ -77,3 +77,7 @@ PETSC_INTERN cudaError_t SpMVCudaSmootherCreate(const SpMVCudaCSR *A, const SpMV
 PETSC_INTERN cudaError_t SpMVCudaSmootherFill(SpMVCudaSmoother, const SpMVCudaCSR *A, const SpMVCudaCSR *P0,
                                               PetscReal scale, PetscInt *i, PetscInt *j, PetscScalar *a, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaSmootherDestroy(SpMVCudaSmoother *); /* or NULL */
+
+/* The numbers from `first` on of the noise by which PETSc estimates eigenvalues: x[k] is bitwise what
+   KSPNoisyHash_Private(first + k) returns. Does not wait for the stream */
+PETSC_INTERN cudaError_t SpMVCudaNoise(PetscInt64 n, PetscInt64 first, PetscScalar *x, cudaStream_t);

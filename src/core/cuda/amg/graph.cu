@@ -129,9 +129,8 @@ __global__ void filter(Edges e, bool opposite, const PetscReal *scale, PetscReal
 class Builder {
 public:
   Builder(_n_SpMVCudaGraph &graph, const SpMVCudaCSR &A, cudaStream_t stream)
-      : graph(graph), stream(stream), w(stream), e{A.m, (const PetscInt *)A.i, (const PetscInt *)A.j,
-                                                   (const Scalar *)A.a, nullptr},
-        nnz(A.nnz)
+      : graph(graph), stream(stream),
+        w(stream), e{A.m, (const PetscInt *)A.i, (const PetscInt *)A.j, (const Scalar *)A.a, nullptr}, nnz(A.nnz)
   {
   }
 

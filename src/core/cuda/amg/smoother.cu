@@ -73,6 +73,19 @@ __global__ void smooth(Rows A, Rows P0, PetscReal scale, const PetscInt *i, cons
   }
 }
 
+__global__ void make_noise(int64_t n, int64_t first, Scalar *x)
+{
+  const int64_t k = Thread();
+  if (k >= n) return;
+  unsigned h             = (unsigned)(first + k);
+  h                      = (h >> 16 ^ h) * 0x45d9f3bu;
+  h                      = (h >> 16 ^ h) * 0x45d9f3bu;
+  h                      = h >> 16 ^ h;
+  Scalar one             = Num::zero();
+  ((PetscReal *)&one)[0] = (PetscReal)((double)((int64_t)h - 2147483648LL) * 5.e-10);
+  Write(x + k, one);
+}
+
 } // namespace
 } // namespace spmv
 
@@ -126,5 +139,11 @@ cudaError_t SpMVCudaSmootherDestroy(SpMVCudaSmoother *smoother)
 {
   delete *smoother;
   *smoother = nullptr;
+  return cudaSuccess;
+}
+
+cudaError_t SpMVCudaNoise(PetscInt64 n, PetscInt64 first, PetscScalar *x, cudaStream_t stream)
+{
+  SPMV_LAUNCH(n, BLOCK, stream, make_noise, n, first, (Scalar *)x);
   return cudaSuccess;
 }

@@ -22,8 +22,8 @@ __device__ __forceinline__ PetscReal Root(int size)
 }
 
 // i and j; and a, if B is the default. A thread for each row
-__global__ void fill_rows(int64_t n, int bs, int k, const int *of, const int64_t *before, const int *size,
-                          bool ones, PetscInt *i, PetscInt *j, Scalar *a)
+__global__ void fill_rows(int64_t n, int bs, int k, const int *of, const int64_t *before, const int *size, bool ones,
+                          PetscInt *i, PetscInt *j, Scalar *a)
 {
   const int64_t row = Thread(), v = row / bs;
   const int     r = (int)(row % bs);
