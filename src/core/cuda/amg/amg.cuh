@@ -4,6 +4,7 @@
 #pragma once
 
 #include "amg.h"
+#include "core/cuda/csr/entries.cuh"
 #include "core/cuda/layout/view.cuh"
 
 // All calls with one of these use the same stream
@@ -30,30 +31,11 @@ namespace spmv {
 
 constexpr int BLOCK = 256, LANES = 8; // lanes that share a row
 
-__device__ __forceinline__ int64_t Thread()
+__device__ __forceinline__ Scalar FromReal(PetscReal a)
 {
-  return blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
-}
-
-// The position of the entry in row r and column c, or -1
-__device__ __forceinline__ int64_t Position(const PetscInt *i, const PetscInt *j, int64_t r, int64_t c)
-{
-  int64_t low = i[r], high = i[r + 1];
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if ((int64_t)j[middle] < c)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < (int64_t)i[r + 1] && (int64_t)j[low] == c ? low : -1;
-}
-
-// Adds up the numbers of a warp's lanes; all of them call it
-__device__ __forceinline__ void Count(unsigned own, unsigned long long *total)
-{
-  const unsigned sum = __reduce_add_sync(ALL, own);
-  if (threadIdx.x % WARP == 0 && sum) atomicAdd(total, (unsigned long long)sum);
+  Scalar s = Num::zero();
+  memcpy((void *)&s, &a, sizeof(a));
+  return s;
 }
 
 static __global__ void narrow(int64_t count, const int64_t *from, PetscInt *to)

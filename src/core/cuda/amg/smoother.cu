@@ -51,10 +51,9 @@ __global__ void complete(Rows A, int64_t *length, const PetscInt *to_i, PetscInt
     to_a[to]         = A.a[q];
   }
   if (!lacks || Thread() % LANES) return;
-  int64_t before = 0;
-  while (first + before < end && (int64_t)A.j[first + before] < r) before++;
-  to_j[to_i[r] + before] = (PetscInt)r;
-  to_a[to_i[r] + before] = Num::zero();
+  const int64_t to = to_i[r] + (LowerBound(A.j, first, end, r) - first);
+  to_j[to]         = (PetscInt)r;
+  to_a[to]         = Num::zero();
 }
 
 // a, with the pattern i, j: from A P0 to P0 - scale D^-1 A P0
@@ -63,13 +62,11 @@ __global__ void smooth(Rows A, Rows P0, PetscReal scale, const PetscInt *i, cons
   const int64_t r = Thread() / LANES;
   if (r >= A.m) return;
   const int64_t p = Position(A.i, A.j, r, r);
-  Scalar        d = p < 0 ? Num::zero() : A.a[p], one = Num::zero(), factor = one;
-  ((PetscReal *)&one)[0]    = 1;
-  ((PetscReal *)&factor)[0] = -scale;
-  if (!IsZero(d)) d = Divided(one, d);
+  Scalar        d = p < 0 ? Num::zero() : A.a[p];
+  if (!IsZero(d)) d = Divided(FromReal(1), d);
   for (int64_t q = i[r] + Thread() % LANES; q < (int64_t)i[r + 1]; q += LANES) {
     const int64_t at = Position(P0.i, P0.j, r, j[q]);
-    a[q]             = Num::fma(factor, Multiplied(a[q], d), at < 0 ? Num::zero() : P0.a[at]);
+    a[q]             = Num::fma(FromReal(-scale), Multiplied(a[q], d), at < 0 ? Num::zero() : P0.a[at]);
   }
 }
 
@@ -77,13 +74,11 @@ __global__ void make_noise(int64_t n, int64_t first, Scalar *x)
 {
   const int64_t k = Thread();
   if (k >= n) return;
-  unsigned h             = (unsigned)(first + k);
-  h                      = (h >> 16 ^ h) * 0x45d9f3bu;
-  h                      = (h >> 16 ^ h) * 0x45d9f3bu;
-  h                      = h >> 16 ^ h;
-  Scalar one             = Num::zero();
-  ((PetscReal *)&one)[0] = (PetscReal)((double)((int64_t)h - 2147483648LL) * 5.e-10);
-  Write(x + k, one);
+  unsigned h = (unsigned)(first + k);
+  h          = (h >> 16 ^ h) * 0x45d9f3bu;
+  h          = (h >> 16 ^ h) * 0x45d9f3bu;
+  h          = h >> 16 ^ h;
+  Write(x + k, FromReal((PetscReal)((double)((int64_t)h - 2147483648LL) * 5.e-10)));
 }
 
 } // namespace

@@ -8,13 +8,6 @@ namespace {
 
 constexpr int MANY = 1024; // rows; a thread block of a single warp factors fewer
 
-__device__ __forceinline__ Scalar FromReal(PetscReal a)
-{
-  Scalar s = Num::zero();
-  memcpy((void *)&s, &a, sizeof(a));
-  return s;
-}
-
 // The entry of R for an aggregate's column of ones, whose entries of Q are the inverse
 __device__ __forceinline__ PetscReal Root(int size)
 {
