@@ -48,6 +48,8 @@ static Matrix Read(const SpMVCudaCSR &csr)
 
 // ------------------------------------------------------------------------------------------------ graphs
 
+static std::vector<PetscInt> outside; // of the test that runs, or empty
+
 struct Options {
   int              bs;
   bool             symmetrize;
@@ -123,10 +125,11 @@ static unsigned Priority(int v)
 }
 
 // Greedy, one vertex after the other
-static std::vector<int> ReferenceAggregates(const Matrix &G, bool square, int *count)
+static std::vector<int> ReferenceAggregates(const Matrix &G, int bs, bool square, int *count)
 {
   std::vector<int> order(G.m), root(G.m, -1), near(G.m, -1), number(G.m, -1), of(G.m, -1);
   const auto       alone = [&](int v) {
+    if (!outside.empty() && (!bs || outside[(v + 1) * bs] > outside[v * bs])) return false;
     for (int q = G.i[v]; q < G.i[v + 1]; q++) {
       if (G.j[q] != v) return false;
     }
@@ -171,7 +174,7 @@ static Matrix CoarseGraph(const Matrix &G, const std::vector<int> &of, int count
   return Build("", count, count, [&](int r, Row &to) { to.assign(row[r].begin(), row[r].end()); });
 }
 
-static void TestAggregates(const Matrix &A, SpMVCudaGraph graph, const Matrix &G, bool square, int k,
+static void TestAggregates(const Matrix &A, SpMVCudaGraph graph, const Matrix &G, int bs, bool square, int k,
                            cudaStream_t stream)
 {
   const char             *what = square ? "square" : k > 1 ? "several passes" : "neighbors";
@@ -179,11 +182,11 @@ static void TestAggregates(const Matrix &A, SpMVCudaGraph graph, const Matrix &G
   SpMVCudaAggregatesStats stats;
   std::vector<int>        first;
   int                     count;
-  std::vector<int>        right = ReferenceAggregates(G, square, &count);
+  std::vector<int>        right = ReferenceAggregates(G, bs, square, &count);
   Matrix                  H     = G;
   for (int pass = 1; pass < k; pass++) {
     H     = CoarseGraph(H, pass > 1 ? first : right, count);
-    first = ReferenceAggregates(H, square, &count);
+    first = ReferenceAggregates(H, 0, square, &count);
     for (int &v : right) v = v < 0 ? -1 : first[v];
   }
   for (int again = 0; again < 2; again++) {
@@ -357,18 +360,19 @@ static void TestGraph(const Matrix &A, const Options &o, bool further, cudaStrea
   SpMVCudaGraph         graph;
   SpMVCudaCSR           csr;
   std::vector<PetscInt> index(o.index.begin(), o.index.end());
+  Device<PetscInt>      out(outside);
   CHECK(SpMVCudaGraphCreate(&on.csr, o.bs, o.symmetrize, (PetscReal)o.threshold, (PetscInt)index.size(), index.data(),
-                            stream, &graph));
+                            outside.empty() ? nullptr : out.p, stream, &graph));
   SpMVCudaGraphGet(graph, &csr);
   CHECK(cudaStreamSynchronize(stream));
   const Matrix G = Read(csr);
   Expect(SameGraph(G, ReferenceEdges(A, o), o.threshold), A, "graph", o.symmetrize ? "symmetrized" : "as it is",
          "its edges");
   if (o.symmetrize || IsSymmetric(A, o.threshold >= 0)) {
-    TestAggregates(A, graph, G, false, 1, stream);
-    TestAggregates(A, graph, G, true, 1, stream);
-    if (further) TestAggregates(A, graph, G, false, 2, stream);
-    if (further) TestAggregates(A, graph, G, false, 3, stream);
+    TestAggregates(A, graph, G, o.bs, false, 1, stream);
+    TestAggregates(A, graph, G, o.bs, true, 1, stream);
+    if (further) TestAggregates(A, graph, G, o.bs, false, 2, stream);
+    if (further) TestAggregates(A, graph, G, o.bs, false, 3, stream);
   }
   for (int k = 1; further && k <= 6; k++) {
     if (Quick && k != 1 && k != o.bs && k != 6) continue;
@@ -403,13 +407,16 @@ static void TestRefusals(cudaStream_t stream)
   OnDevice      a(A);
   SpMVCudaGraph graph;
   SpMVCudaCSR   csr = a.csr;
-  Expect(SpMVCudaGraphCreate(&csr, 1, PETSC_TRUE, 0, 0, nullptr, stream, &graph) == cudaErrorNotSupported && !graph, A,
-         "graph", "refusals", "columns that descend");
-  Expect(SpMVCudaGraphCreate(&csr, 3, PETSC_TRUE, 0, 0, nullptr, stream, &graph) == cudaErrorNotSupported && !graph, A,
-         "graph", "refusals", "blocks that do not divide the matrix");
+  Expect(SpMVCudaGraphCreate(&csr, 1, PETSC_TRUE, 0, 0, nullptr, nullptr, stream, &graph) == cudaErrorNotSupported &&
+             !graph,
+         A, "graph", "refusals", "columns that descend");
+  Expect(SpMVCudaGraphCreate(&csr, 3, PETSC_TRUE, 0, 0, nullptr, nullptr, stream, &graph) == cudaErrorNotSupported &&
+             !graph,
+         A, "graph", "refusals", "blocks that do not divide the matrix");
   csr.n = csr.m = (PetscInt64)1 << 31;
-  Expect(SpMVCudaGraphCreate(&csr, 1, PETSC_TRUE, 0, 0, nullptr, stream, &graph) == cudaErrorNotSupported && !graph, A,
-         "graph", "refusals", "too many rows");
+  Expect(SpMVCudaGraphCreate(&csr, 1, PETSC_TRUE, 0, 0, nullptr, nullptr, stream, &graph) == cudaErrorNotSupported &&
+             !graph,
+         A, "graph", "refusals", "too many rows");
   CHECK(SpMVCudaGraphDestroy(&graph));
 }
 
@@ -463,7 +470,7 @@ static void Bench(Matrix A, int bs, int k, double threshold, bool square, cudaSt
   Device<PetscReal> b(B);
   const double      t_graph = Milliseconds(9, stream, [&] {
     CHECK(SpMVCudaGraphDestroy(&graph));
-    CHECK(SpMVCudaGraphCreate(&on.csr, bs, PETSC_TRUE, (PetscReal)threshold, 0, nullptr, stream, &graph));
+    CHECK(SpMVCudaGraphCreate(&on.csr, bs, PETSC_TRUE, (PetscReal)threshold, 0, nullptr, nullptr, stream, &graph));
   });
   const double      t_agg   = Milliseconds(9, stream, [&] {
     CHECK(SpMVCudaAggregatesDestroy(&a));
@@ -565,6 +572,8 @@ int main(int argc, char **argv)
   }
   for (int k = 0; k < (Quick ? 3 : 15); k++) { // anything
     const int bs = 1 + Int(6), m = bs * (1 + Int(200)), length = 1 + Int(12);
+    outside.assign(k % 2 ? m + 1 : 0, 0);
+    for (int r = 0; r < m && k % 2; r++) outside[r + 1] = outside[r] + (Int(3 * bs) ? 0 : Int(4));
     TestAll(Lengths("random", m, m, [=](int) { return Int(3) ? Int(length) : 0; }), bs, true, stream);
   }
   CHECK(cudaStreamDestroy(stream));

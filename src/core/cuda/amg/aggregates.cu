@@ -44,11 +44,14 @@ struct Graph {
   }
 };
 
-__global__ void begin(Graph g, unsigned *mark, unsigned *top)
+// bs: rows of a vertex that may have entries outside; 0: they all have
+__global__ void begin(Graph g, const PetscInt *outside, int bs, unsigned *mark, unsigned *top)
 {
-  const int      v    = g.Vertex();
-  const unsigned some = g.Largest<unsigned>(v, v < g.n, [](int) { return 1u; });
-  if (v < g.n && Thread() % g.lanes == 0) mark[v] = top[v] = some ? Priority(v) : NONE;
+  const int v    = g.Vertex();
+  unsigned  some = g.Largest<unsigned>(v, v < g.n, [](int) { return 1u; });
+  if (v >= g.n || Thread() % g.lanes) return;
+  if (outside && (!bs || outside[(v + 1) * (int64_t)bs] > outside[v * (int64_t)bs])) some = 1;
+  mark[v] = top[v] = some ? Priority(v) : NONE;
 }
 
 // top[v]: the highest mark of v and its neighbors
@@ -105,7 +108,8 @@ __global__ void join(Graph g, bool square, const int *root, const int64_t *numbe
   of[v]        = at < 0 ? -1 : (int)number[at];
 }
 
-cudaError_t FindAggregates(const SpMVCudaCSR &csr, bool square, cudaStream_t stream, Scratch<int> &of, int64_t *count)
+cudaError_t FindAggregates(const SpMVCudaCSR &csr, const PetscInt *outside, int bs, bool square, cudaStream_t stream,
+                           Scratch<int> &of, int64_t *count)
 {
   Scratch<unsigned>           mark(stream), top(stream);
   Scratch<int>                root(stream);
@@ -122,7 +126,7 @@ cudaError_t FindAggregates(const SpMVCudaCSR &csr, bool square, cudaStream_t str
   SPMV_TRY(number.Alloc(n + 1));
   SPMV_TRY(total.Alloc(1));
   SPMV_TRY(of.Alloc(n));
-  SPMV_LAUNCH(threads, BLOCK, stream, begin, g, (unsigned *)mark, (unsigned *)top);
+  SPMV_LAUNCH(threads, BLOCK, stream, begin, g, outside, bs, (unsigned *)mark, (unsigned *)top);
   while (left) {
     SPMV_TRY(total.Zero(stream));
     for (int k = 0; k < ROUNDS; k++) {
@@ -230,17 +234,17 @@ cudaError_t CountMembers(_n_SpMVCudaAggregates &a, cudaStream_t stream)
   return cudaSuccess;
 }
 
-cudaError_t Aggregate(const SpMVCudaCSR &graph, bool square, int k, cudaStream_t stream, _n_SpMVCudaAggregates &a)
+cudaError_t Aggregate(const _n_SpMVCudaGraph &graph, bool square, int k, cudaStream_t stream, _n_SpMVCudaAggregates &a)
 {
-  const int64_t n = a.stats.vertices = graph.m;
-  SpMVCudaCSR   csr                  = graph;
+  const int64_t n = a.stats.vertices = graph.csr.m;
+  SpMVCudaCSR   csr                  = graph.csr;
   CoarseGraph   coarse;
   SPMV_TRY(a.before.Alloc(n + 1));
   for (int pass = 0; pass < k; pass++) {
     Scratch<int>     next(stream);
     Scratch<int64_t> before(stream);
     int64_t          count;
-    SPMV_TRY(FindAggregates(csr, square, stream, pass ? next : a.of, &count));
+    SPMV_TRY(FindAggregates(csr, graph.outside, pass ? 0 : graph.bs, square, stream, pass ? next : a.of, &count));
     a.stats.count = count;
     if (pass) SPMV_LAUNCH(n, BLOCK, stream, compose, n, (const int *)next, (int *)a.of);
     if (pass < k - 1) {
@@ -266,8 +270,7 @@ using namespace spmv;
 cudaError_t SpMVCudaAggregatesCreate(SpMVCudaGraph graph, PetscBool square, int k, cudaStream_t stream,
                                      SpMVCudaAggregates *aggregates)
 {
-  return Create(aggregates, stream,
-                [&](_n_SpMVCudaAggregates &a) { return Aggregate(graph->csr, square, k, stream, a); });
+  return Create(aggregates, stream, [&](_n_SpMVCudaAggregates &a) { return Aggregate(*graph, square, k, stream, a); });
 }
 
 cudaError_t SpMVCudaAggregatesDestroy(SpMVCudaAggregates *aggregates)

@@ -10,7 +10,9 @@
 // All calls with one of these use the same stream
 struct _n_SpMVCudaGraph {
   spmv::Scratch<PetscInt> i, j; // empty if the arrays are A's
-  SpMVCudaCSR             csr = {};
+  SpMVCudaCSR             csr     = {};
+  const PetscInt         *outside = nullptr;
+  int                     bs      = 1; // rows of a vertex, in `outside`
 
   explicit _n_SpMVCudaGraph(cudaStream_t stream) : i(stream), j(stream)
   {

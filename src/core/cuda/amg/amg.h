@@ -20,12 +20,15 @@
 
   With symmetrize, the opposite of each edge is an edge. Otherwise A's pattern, or with a threshold A itself, must be
   symmetric. The graph may refer to A's arrays.
+
+  outside: NULL, or row offsets on the device, if the rows have more entries, in columns of other ranks: a vertex with
+  such entries has neighbors there. The graph refers to this array.
 */
 typedef struct _n_SpMVCudaGraph *SpMVCudaGraph;
 
 PETSC_INTERN cudaError_t SpMVCudaGraphCreate(const SpMVCudaCSR *A, PetscInt bs, PetscBool symmetrize,
                                              PetscReal threshold, PetscInt indices, const PetscInt index[],
-                                             cudaStream_t, SpMVCudaGraph *);
+                                             const PetscInt *outside, cudaStream_t, SpMVCudaGraph *);
 PETSC_INTERN cudaError_t SpMVCudaGraphDestroy(SpMVCudaGraph *); /* or NULL */
 /* The pattern, in device arrays; a is NULL */
 PETSC_INTERN void SpMVCudaGraphGet(SpMVCudaGraph, SpMVCudaCSR *);
@@ -34,7 +37,7 @@ PETSC_INTERN void SpMVCudaGraphGet(SpMVCudaGraph, SpMVCudaCSR *);
   Aggregates: each has one root, all vertices at distance 1 from it, and, with square, some at distance 2. The roots are
   the greedy maximal independent set of the graph, or with square of its square, if the vertices are visited in a random
   order that depends only on their number. A vertex at the same distance from several roots belongs to the first one.
-  Vertices without neighbors are in no aggregate. With k > 1, the aggregates are found k times: each time, those found
+  Vertices without neighbors are in no aggregate; those with neighbors on other ranks only are aggregates of their own. With k > 1, the aggregates are found k times: each time, those found
   before are the vertices (as MATCOARSENMISK does; square is then false).
 
   Aggregates are numbered in the order of their roots. of[v]: the aggregate of vertex v, or -1, on the device.

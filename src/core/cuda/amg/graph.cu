@@ -220,7 +220,8 @@ private:
 using namespace spmv;
 
 cudaError_t SpMVCudaGraphCreate(const SpMVCudaCSR *A, PetscInt bs, PetscBool symmetrize, PetscReal threshold,
-                                PetscInt indices, const PetscInt index[], cudaStream_t stream, SpMVCudaGraph *graph)
+                                PetscInt indices, const PetscInt index[], const PetscInt *outside, cudaStream_t stream,
+                                SpMVCudaGraph *graph)
 {
   return Create(graph, stream, [&](_n_SpMVCudaGraph &g) {
     const bool weigh    = threshold >= 0;
@@ -230,6 +231,8 @@ cudaError_t SpMVCudaGraphCreate(const SpMVCudaCSR *A, PetscInt bs, PetscBool sym
     if (A->m != A->n || A->m > SPMVCUDA_MAX_SIZE || A->index_bytes != sizeof(PetscInt) || bs < 1 || bs > WARP ||
         A->m % bs)
       return cudaErrorNotSupported;
+    g.outside = outside;
+    g.bs      = (int)bs;
     for (PetscInt k = 0; k < indices; k++) chosen |= 1u << index[k];
     if (bs > 1 || symmetrize || weigh) SPMV_TRY(SpMVCudaCSRAscends(A, stream, &ascends));
     if (!ascends) return cudaErrorNotSupported;
