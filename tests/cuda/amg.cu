@@ -116,7 +116,7 @@ static bool SameGraph(const Matrix &G, const Edges &edges, double threshold)
 
 // ------------------------------------------------------------------------------------------------ aggregates
 
-static unsigned Priority(int v)
+static unsigned Hash(int v)
 {
   unsigned x = ~(unsigned)v;
   x          = (x ^ x >> 16) * 0x85ebca6bu;
@@ -124,10 +124,10 @@ static unsigned Priority(int v)
   return x ^ x >> 16;
 }
 
-// Greedy, one vertex after the other
+// Greedy, one vertex after the other. bs = 0: of aggregates, in their order, as far as 256 parallel rounds decide
 static std::vector<int> ReferenceAggregates(const Matrix &G, int bs, bool square, int *count)
 {
-  std::vector<int> order(G.m), root(G.m, -1), near(G.m, -1), number(G.m, -1), of(G.m, -1);
+  std::vector<int> order(G.m), root(G.m, -1), near(G.m, -1), number(G.m, -1), of(G.m, -1), decided(G.m, 0);
   const auto       alone = [&](int v) {
     if (!outside.empty() && (!bs || outside[(v + 1) * bs] > outside[v * bs])) return false;
     for (int q = G.i[v]; q < G.i[v + 1]; q++) {
@@ -136,7 +136,22 @@ static std::vector<int> ReferenceAggregates(const Matrix &G, int bs, bool square
     return true;
   };
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [](int a, int b) { return Priority(a) > Priority(b); });
+  for (int v = 0; v < G.m && !bs; v++) { // in which round it is known whether v is a root
+    bool is = true;
+    for (int q = G.i[v]; q < G.i[v + 1]; q++) {
+      if (G.j[q] < v) is = is && !near[G.j[q]], decided[v] = std::max(decided[v], decided[G.j[q]]);
+    }
+    for (int q = G.i[v]; q < G.i[v + 1] && !is; q++) {
+      if (G.j[q] < v && near[G.j[q]]) decided[v] = std::min(decided[v], decided[G.j[q]]);
+    }
+    near[v] = is;
+    decided[v]++;
+  }
+  std::fill(near.begin(), near.end(), -1);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    const bool late_a = decided[a] > 256, late_b = decided[b] > 256;
+    return late_a != late_b ? late_b : late_a || bs ? Hash(a) > Hash(b) : a < b;
+  });
   for (int v : order) {
     if (root[v] >= 0 || alone(v)) continue;
     const auto take = [&](std::vector<int> &to, int c) {
@@ -148,6 +163,12 @@ static std::vector<int> ReferenceAggregates(const Matrix &G, int bs, bool square
       take(near, G.j[q]);
       take(root, G.j[q]);
       for (int p = G.i[G.j[q]]; p < G.i[G.j[q] + 1] && square; p++) take(root, G.j[p]);
+    }
+  }
+  for (int v = 0; v < G.m && !bs; v++) { // the first root in the order of the vertices
+    if (near[v] == v || near[v] < 0) continue;
+    for (int q = G.i[v]; q < G.i[v + 1]; q++) {
+      if (near[G.j[q]] == G.j[q]) near[v] = std::min(near[v], G.j[q]);
     }
   }
   *count = 0;

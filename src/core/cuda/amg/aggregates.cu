@@ -1,9 +1,12 @@
 /*
-  Aggregates. Every vertex has a priority, a hash of its number; no two have the same. The roots are the vertices that a
+  Aggregates. Every vertex has a priority; no two have the same. The roots are the vertices that a
   greedy algorithm would select, which visits them in descending order: a vertex is a root as soon as all vertices near
   it with a higher priority are known not to be, and none as soon as one near it is. In each round, all vertices find
   the highest mark of their neighborhood, and with it that of distance 2. Marks only rise to ROOT or fall to NONE, and a
   mark that is not up to date delays a decision but never changes it: a decided neighborhood is not read again.
+
+  Priorities are hashes of the vertices' numbers, so that few rounds are needed. When aggregates are aggregated again,
+  PETSc visits them in their own order, which gives more even ones. So do we for some rounds, enough for grids.
 */
 #include "amg.cuh"
 #include "core/cuda/spgemm/spgemm.h"
@@ -13,9 +16,10 @@ namespace {
 
 // Marks of vertices: their priority as long as they are not decided
 constexpr unsigned NONE = 0, ROOT = 0xffffffffu;
-constexpr int      ROUNDS = 8; // between two looks at what is left
+constexpr int      ROUNDS  = 8;   // between two looks at what is left
+constexpr int      ORDERED = 256; // rounds in the order of the vertices, before what is left is in the order of hashes
 
-__host__ __device__ inline unsigned Priority(int v)
+__device__ inline unsigned Hash(int v)
 {
   unsigned x = ~(unsigned)v; // which is neither of the numbers whose hashes are NONE and ROOT
   x          = (x ^ x >> 16) * 0x85ebca6bu;
@@ -25,7 +29,13 @@ __host__ __device__ inline unsigned Priority(int v)
 
 struct Graph {
   int             n, lanes; // lanes that share a vertex
+  bool            ordered;  // visited in the order of the vertices
   const PetscInt *i, *j;
+
+  __device__ unsigned Priority(int v) const
+  {
+    return ordered ? ROOT - 1 - (unsigned)v : Hash(v);
+  }
 
   __device__ int Vertex() const
   {
@@ -51,7 +61,7 @@ __global__ void begin(Graph g, const PetscInt *outside, int bs, unsigned *mark, 
   unsigned  some = g.Largest<unsigned>(v, v < g.n, [](int) { return 1u; });
   if (v >= g.n || Thread() % g.lanes) return;
   if (outside && (!bs || outside[(v + 1) * (int64_t)bs] > outside[v * (int64_t)bs])) some = 1;
-  mark[v] = top[v] = some ? Priority(v) : NONE;
+  mark[v] = top[v] = some ? g.Priority(v) : NONE;
 }
 
 // top[v]: the highest mark of v and its neighbors
@@ -79,6 +89,12 @@ __global__ void decide(Graph g, bool square, const unsigned *top, unsigned *mark
   if (left) Count(more, left);
 }
 
+__global__ void shuffle(int n, unsigned *mark)
+{
+  const int64_t v = Thread();
+  if (v < n && mark[v] != NONE && mark[v] != ROOT) mark[v] = Hash((int)v);
+}
+
 __global__ void flag_roots(int n, const unsigned *mark, int64_t *number)
 {
   const int64_t v = Thread();
@@ -91,7 +107,7 @@ __global__ void join_neighbors(Graph g, const unsigned *mark, int *root)
   const int      v    = g.Vertex();
   const bool     look = v < g.n && mark[v] != ROOT;
   const uint64_t best = g.Largest<uint64_t>(
-      v, look, [=](int c) { return mark[c] == ROOT ? (uint64_t)Priority(c) << 32 | (unsigned)c : 0; });
+      v, look, [=](int c) { return mark[c] == ROOT ? (uint64_t)g.Priority(c) << 32 | (unsigned)c : 0; });
   if (v < g.n && Thread() % g.lanes == 0) root[v] = !look ? v : best ? (int)(unsigned)best : -1;
 }
 
@@ -101,21 +117,22 @@ __global__ void join(Graph g, bool square, const int *root, const int64_t *numbe
   const int      v    = g.Vertex();
   const int      own  = v < g.n ? root[v] : -1;
   const uint64_t best = g.Largest<uint64_t>(v, square && v < g.n && own < 0, [=](int c) {
-    return root[c] < 0 ? 0 : (uint64_t)Priority(root[c]) << 32 | (unsigned)root[c];
+    return root[c] < 0 ? 0 : (uint64_t)g.Priority(root[c]) << 32 | (unsigned)root[c];
   });
   if (v >= g.n || Thread() % g.lanes) return;
   const int at = own >= 0 ? own : best ? (int)(unsigned)best : -1;
   of[v]        = at < 0 ? -1 : (int)number[at];
 }
 
-cudaError_t FindAggregates(const SpMVCudaCSR &csr, const PetscInt *outside, int bs, bool square, cudaStream_t stream,
-                           Scratch<int> &of, int64_t *count)
+// ordered: aggregates are aggregated again
+cudaError_t FindAggregates(const _n_SpMVCudaGraph &graph, const SpMVCudaCSR &csr, bool ordered, bool square,
+                           cudaStream_t stream, Scratch<int> &of, int64_t *count)
 {
   Scratch<unsigned>           mark(stream), top(stream);
   Scratch<int>                root(stream);
   Scratch<int64_t>            number(stream);
   Scratch<unsigned long long> total(stream);
-  Graph                       g    = {(int)csr.m, 1, (const PetscInt *)csr.i, (const PetscInt *)csr.j};
+  Graph                       g    = {(int)csr.m, 1, ordered, (const PetscInt *)csr.i, (const PetscInt *)csr.j};
   const int64_t               n    = csr.m;
   unsigned long long          left = 1;
   while (g.lanes < WARP && 4 * g.lanes * n < csr.nnz) g.lanes *= 2;
@@ -126,8 +143,10 @@ cudaError_t FindAggregates(const SpMVCudaCSR &csr, const PetscInt *outside, int 
   SPMV_TRY(number.Alloc(n + 1));
   SPMV_TRY(total.Alloc(1));
   SPMV_TRY(of.Alloc(n));
-  SPMV_LAUNCH(threads, BLOCK, stream, begin, g, outside, bs, (unsigned *)mark, (unsigned *)top);
-  while (left) {
+  SPMV_LAUNCH(threads, BLOCK, stream, begin, g, graph.outside, ordered ? 0 : graph.bs, (unsigned *)mark,
+              (unsigned *)top);
+  for (int round = 0; left; round += ROUNDS) {
+    if (ordered && round == ORDERED) SPMV_LAUNCH(n, BLOCK, stream, shuffle, g.n, (unsigned *)mark);
     SPMV_TRY(total.Zero(stream));
     for (int k = 0; k < ROUNDS; k++) {
       SPMV_LAUNCH(threads, BLOCK, stream, find_tops, g, (const unsigned *)mark, (unsigned *)top);
@@ -244,7 +263,7 @@ cudaError_t Aggregate(const _n_SpMVCudaGraph &graph, bool square, int k, cudaStr
     Scratch<int>     next(stream);
     Scratch<int64_t> before(stream);
     int64_t          count;
-    SPMV_TRY(FindAggregates(csr, graph.outside, pass ? 0 : graph.bs, square, stream, pass ? next : a.of, &count));
+    SPMV_TRY(FindAggregates(graph, csr, pass > 0, square, stream, pass ? next : a.of, &count));
     a.stats.count = count;
     if (pass) SPMV_LAUNCH(n, BLOCK, stream, compose, n, (const int *)next, (int *)a.of);
     if (pass < k - 1) {
