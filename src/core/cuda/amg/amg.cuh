@@ -73,10 +73,10 @@ template <class T, class Make> cudaError_t Create(T **created, cudaStream_t stre
     SPMV_TRY(Supported());
     SPMV_TRY(PoolKeep(true)); // until the end: the host waits several times
     std::unique_ptr<T> object(new T(stream));
-    cudaError_t        error = make(*object);
-    if (error == cudaSuccess) error = PoolKeep();
-    if (error == cudaSuccess) *created = object.release();
-    return error;
+    const cudaError_t  error = make(*object), kept = PoolKeep();
+    if (error != cudaSuccess || kept != cudaSuccess) return error != cudaSuccess ? error : kept;
+    *created = object.release();
+    return cudaSuccess;
   });
 }
 
