@@ -37,8 +37,9 @@ PETSC_INTERN void SpMVCudaGraphGet(SpMVCudaGraph, SpMVCudaCSR *);
   Aggregates: each has one root, all vertices at distance 1 from it, and, with square, some at distance 2. The roots are
   the greedy maximal independent set of the graph, or with square of its square, if the vertices are visited in a random
   order that depends only on their number. A vertex at the same distance from several roots belongs to the first one.
-  Vertices without neighbors are in no aggregate; those with neighbors on other ranks only are aggregates of their own. With k > 1, the aggregates are found k times: each time, those found
-  before are the vertices, in their order (as MATCOARSENMISK does; square is then false).
+  Vertices without neighbors are in no aggregate; those with neighbors on other ranks only are aggregates of their own.
+  With k > 1, the aggregates are found k times: each time, those found before are the vertices, in their order (as
+  MATCOARSENMISK does; square is then false).
 
   Aggregates are numbered in the order of their roots. of[v]: the aggregate of vertex v, or -1, on the device.
 */
