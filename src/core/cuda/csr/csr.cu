@@ -43,6 +43,17 @@ __global__ void count_missing(View<I> v, int64_t n, int64_t count, const PetscIn
 
 // ------------------------------------------------------------------------------------------------ values
 
+template <class I> __global__ void count_zeros(View<I> v, int64_t n, const Scalar *a, unsigned long long *total)
+{
+  const int64_t r    = Thread();
+  unsigned      zero = 0;
+  if (r < v.units && r < n) {
+    const int64_t p = Position(v, r, r);
+    zero            = p < 0 || Magnitude(Read(a + p)) == 0 || IsBad(Read(a + p));
+  }
+  Count(zero, total);
+}
+
 template <class I> __global__ void shift(View<I> v, int64_t n, Scalar value, Scalar *a)
 {
   const int64_t r = Thread(), p = r < v.units && r < n ? Position(v, r, r) : -1;
@@ -240,6 +251,17 @@ cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *csr, PetscInt64 count, const P
   return Counted(stream, missing, [&](unsigned long long *total) {
     return WithView(*csr, 1, [&](auto v) {
       SPMV_LAUNCH(count, BLOCK, stream, count_missing, v, csr->n, count, row, total);
+      return cudaSuccess;
+    });
+  });
+}
+
+cudaError_t SpMVCudaCSRZeroDiagonals(const SpMVCudaCSR *csr, cudaStream_t stream, PetscInt64 *zeros)
+{
+  SPMV_TRY(Check(csr));
+  return Counted(stream, zeros, [&](unsigned long long *total) {
+    return WithView(*csr, 1, [&](auto v) {
+      SPMV_LAUNCH((int64_t)v.units, BLOCK, stream, count_zeros, v, csr->n, (const Scalar *)csr->a, total);
       return cudaSuccess;
     });
   });
