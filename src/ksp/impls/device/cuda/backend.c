@@ -67,6 +67,7 @@ static PetscErrorCode KSPDeviceView_CUDA(const KSP_Device *d, PetscViewer viewer
 static PetscErrorCode KSPDeviceRegisterPCs(void)
 {
   PetscFunctionBegin;
+  PetscCall(PCGAMGDeviceRegister());
   PetscCall(PCJacobiDeviceRegister());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

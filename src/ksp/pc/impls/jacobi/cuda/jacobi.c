@@ -19,14 +19,12 @@ static PetscErrorCode MatHasNonzeroDiagonal_SpMVCUDA(Mat A, PetscBool *nonzero)
   PetscInt64 zeros = 1;
   Mat_SpMV  *spmv;
   SpMVValues v;
-  PetscBool  mpi;
 
   PetscFunctionBegin;
   *nonzero = PETSC_FALSE;
   PetscCall(MatSpMVGet(A, &spmv));
   if (!spmv || !spmv->device || !A->assembled) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVIsMPI(A, &mpi));
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &A, NULL, NULL));
+  if (SpMVIsMPI(A)) PetscCall(MatMPIAIJGetSeqAIJ(A, &A, NULL, NULL));
   PetscCall(MatSpMVOnDevice_Seq(A, nonzero));
   if (!*nonzero || !A->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
