@@ -92,7 +92,7 @@ type_tests() {
     suite "products by choice, $type" 600 "${m[@]}" 1 "$TESTS/products" -type "$type"
     suite "solvers, $type" 600 "${m[@]}" 1 "$TESTS/solvers" -type "$type" "${force[@]}"
     # no coloring on devices: AIJCUSPARSE's first solve fails there, too (PETSc 3.26, more than one rank), after a random number of iterations
-    suite "solvers, $type, $several ranks" 600 "${m[@]}" $several "$TESTS/solvers" -type "$type" "${force[@]}" -ops asm,gamg,redundant,mg-dof2-galerkin$([ -z "$DEVICE" ] && echo ,newton-coloring || echo ,newton,jacobi,bjacobi,mg,mg-galerkin,mg-hostvectors,gamg-hostvectors)
+    suite "solvers, $type, $several ranks" 600 "${m[@]}" $several "$TESTS/solvers" -type "$type" "${force[@]}" -ops asm,gamg,redundant,mg-dof2-galerkin$([ -z "$DEVICE" ] && echo ,newton-coloring || echo ,newton,jacobi,bjacobi,mg,mg-galerkin,mg-hostvectors,gamg-hostvectors,multigrid-poisson,multigrid-jumps,multigrid-cube,multigrid-elasticity3,multigrid-tetrahedra,multigrid-misk,multigrid-hem,multigrid-pattern,multigrid-small)
     for ranks in $(numbers 1 3); do suite "krylov, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/krylov" -type "$type" "${expect[@]}"; done
     # on a device: tools/gpu-run faults, which takes minutes
     [ -n "$DEVICE" ] || for ranks in $(numbers 1 2); do t "faults, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/faults" -type "$type" "${expect[@]}" -quick; done
@@ -240,6 +240,7 @@ device_other_tests() {
   done
   for type in krylov bcgs; do t "kernels of Krylov methods, $type" 300 "$TESTS/cuda-$type" full count; done
   t "assembly from coordinates" 300 "$TESTS/cuda-coo" full count
+  t "set-up of smoothed aggregation" 300 "$TESTS/cuda-amg" full count
   for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo" -n 0; done
   suite "products, aijcusparse" 600 "${m[@]}" 1 "$TESTS/products" -type aijcusparse
   for type in $types; do lone t "device memory, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -ops memory -cases few; done

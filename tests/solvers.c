@@ -2,7 +2,7 @@
   Solvers: every preconditioner that reads the matrix, or creates matrices from it, must take the same steps as with
   AIJ. The argument of an operation is a set of PETSc options.
 */
-#include "solves.h"
+#include "parts/solvers.h"
 #include <petscdmda.h>
 #include <petscdmshell.h>
 #include <petscsnes.h>
@@ -301,6 +301,8 @@ static PetscErrorCode Newton(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#define CG "-ksp_type cg -pc_type gamg -mg_levels_pc_type jacobi"
+
 static const Operation operations[] = {
     {"none", Solve, SOLVE, "-ksp_type gmres -pc_type none"},
     {"jacobi", Solve, SOLVE, "-ksp_type cg -pc_type jacobi"},
@@ -317,9 +319,32 @@ static const Operation operations[] = {
     {"bjacobi", Solve, SOLVE, "-pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type ilu"},
     {"asm", Solve, SOLVE, "-pc_type asm -pc_asm_overlap 2 -sub_pc_type lu"},
     {"gasm", Solve, SOLVE, "-pc_type gasm -pc_gasm_overlap 1"},
-    {"gamg", Solve, SOLVE, "-pc_type gamg -pc_gamg_threshold 0.01"},
+    /* the same aggregates as with AIJ; multigrid-... has those of the device */
+    {"gamg", Solve, SOLVE, "-pc_type gamg -pc_gamg_device 0 -pc_gamg_threshold 0.01"},
     {"gamg-unsmoothed", Solve, SOLVE,
-     "-pc_type gamg -pc_gamg_agg_nsmooths 0 -mg_levels_pc_type sor -pc_gamg_coarse_eq_limit 20"},
+     "-pc_type gamg -pc_gamg_device 0 -pc_gamg_agg_nsmooths 0 -mg_levels_pc_type sor -pc_gamg_coarse_eq_limit 20"},
+    {"multigrid-poisson", Multigrid, ONCE | DEVICE, "poisson " CG},
+    {"multigrid-jumps", Multigrid, ONCE | DEVICE, "jumps " CG " -pc_gamg_threshold 0.02"},
+    {"multigrid-anisotropic", Multigrid, ONCE | DEVICE, "anisotropic " CG " -pc_gamg_threshold 0.05,0.02"},
+    {"multigrid-convection", Multigrid, ONCE | DEVICE,
+     "convection -ksp_type gmres -pc_type gamg -mg_levels_pc_type jacobi"},
+    {"multigrid-cube", Multigrid, ONCE | DEVICE, "cube " CG},
+    {"multigrid-elasticity2", Multigrid, ONCE | DEVICE, "elasticity2 " CG},
+    {"multigrid-elasticity3", Multigrid, ONCE | DEVICE, "elasticity3 " CG " -pc_gamg_threshold 0.01"},
+    {"multigrid-tetrahedra", Multigrid, ONCE | DEVICE, "tetrahedra " CG},
+    {"multigrid-misk", Multigrid, ONCE | DEVICE, "poisson " CG " -pc_gamg_aggressive_square_graph 0"},
+    {"multigrid-plain", Multigrid, ONCE | DEVICE,
+     "cube " CG " -pc_gamg_aggressive_coarsening 0 -pc_gamg_agg_nsmooths 2"},
+    {"multigrid-lowmemory", Multigrid, ONCE | DEVICE,
+     "jumps " CG " -pc_gamg_threshold 0.02 -pc_gamg_low_memory_threshold_filter"},
+    {"multigrid-unsmoothed", Multigrid, ONCE | DEVICE,
+     "poisson " CG " -pc_gamg_agg_nsmooths 0 -mg_levels_pc_type sor -pc_gamg_coarse_eq_limit 200"},
+    {"multigrid-newprolongators", Multigrid, ONCE | DEVICE, "elasticity2 " CG " -pc_gamg_reuse_interpolation 0"},
+    {"multigrid-hem", Multigrid, ONCE | DEVICE, "!poisson " CG " -pc_gamg_mat_coarsen_type hem"},
+    {"multigrid-filtered", Multigrid, ONCE | DEVICE, "!poisson " CG " -pc_gamg_prolongator_filter 0.05"},
+    {"multigrid-blocks", Multigrid, ONCE | DEVICE, "!poisson " CG " -pc_gamg_asm_use_agg -mg_levels_sub_pc_type lu"},
+    {"multigrid-pattern", MultigridPattern, ONCE | DEVICE, "poisson " CG},
+    {"multigrid-small", MultigridSmall, ONCE | DEVICE, CG " -pc_gamg_coarse_eq_limit 5"},
     {"redundant", Solve, SOLVE, "-ksp_type preonly -pc_type redundant -redundant_pc_type lu"},
     {"telescope", Solve, SOLVE | PAR, "-pc_type telescope -pc_telescope_reduction_factor 2 -telescope_pc_type bjacobi"},
     {"composite", Solve, SOLVE, "-pc_type composite -pc_composite_pcs jacobi,sor"},
@@ -340,25 +365,26 @@ static const Operation operations[] = {
     {"columns-jacobi", SolveColumns, SOLVE, "-ksp_type gmres -pc_type jacobi"},
     {"columns-bjacobi", SolveColumns, SOLVE, "-ksp_type preonly -pc_type bjacobi -sub_pc_type ilu"},
     {"columns-gamg", SolveColumns, SPD,
-     "-ksp_type preonly -pc_type gamg -pc_gamg_coarse_eq_limit 10 -mg_levels_pc_type jacobi"},
+     "-ksp_type preonly -pc_type gamg -pc_gamg_device 0 -pc_gamg_coarse_eq_limit 10 -mg_levels_pc_type jacobi"},
     {"mg", Grid, ONCE, "1-pc_type mg -pc_mg_levels 3"},
     {"mg-galerkin", Grid, ONCE, "1-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type sor"},
     {"mg-dof2", Grid, ONCE, "2-pc_type mg -pc_mg_levels 3"},
     {"mg-dof2-galerkin", Grid, ONCE | NOPERM,
      "2-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type jacobi"},
-    {"grid-gamg", Grid, ONCE, "2-pc_type gamg"},
+    {"grid-gamg", Grid, ONCE, "2-pc_type gamg -pc_gamg_device 0"},
     {"grid-asm", Grid, ONCE, "2-pc_type asm -pc_asm_type basic"},
-    {"fieldsplit", Grid, ONCE, "2-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_0_pc_type gamg"},
+    {"fieldsplit", Grid, ONCE,
+     "2-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_0_pc_type gamg -fieldsplit_0_pc_gamg_device 0"},
     /* AIJCUSPARSE's solves fail here: PETSc gives the solvers of the fields host vectors, because
        DMDACreateCompatibleDMDA() loses the requested type. A debug build of PETSc ends the process, because
        AIJCUSPARSE's solves, too, require device vectors */
     {"schur", Grid, ONCE | (PetscDefined(USE_DEBUG) ? ONHOST : 0),
      "2-pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_precondition selfp"},
     {"mg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "1h-pc_type mg -pc_mg_levels 3 -mg_levels_pc_type jacobi"},
-    {"gamg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "2h-pc_type gamg -mg_levels_pc_type jacobi"},
+    {"gamg-hostvectors", Grid, ONCE | NOCUDA | DEVICE, "2h-pc_type gamg -pc_gamg_device 0 -mg_levels_pc_type jacobi"},
     {"newton-hostvectors", Newton, ONCE | NOCUDA | DEVICE, "h-pc_type bjacobi"},
     {"newton", Newton, ONCE, "-pc_type bjacobi"},
-    {"newton-coloring", Newton, ONCE, "-snes_fd_color -pc_type gamg"},
+    {"newton-coloring", Newton, ONCE, "-snes_fd_color -pc_type gamg -pc_gamg_device 0"},
     {"newton-fas", Newton, ONCE, "-snes_fd_color -pc_type mg -pc_mg_levels 2"},
     {NULL, NULL, 0, NULL}};
 

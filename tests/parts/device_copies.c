@@ -252,6 +252,59 @@ static PetscErrorCode Several(Test *t, Record *r, Mat *A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Counts(PetscLogDouble bytes[2])
+{
+  PetscFunctionBegin;
+  bytes[0] = bytes[1] = 0;
+#if defined(PETSC_HAVE_CUDA)
+  bytes[0] = petsc_gtoc_sz;
+  bytes[1] = petsc_ctog_sz;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The diagonal stays on the device unless it has zeros, which become ones */
+static PetscErrorCode ApplyJacobi(Test *t, Record *r, Mat A, PetscBool zeros)
+{
+  PetscLogDouble bytes[2][2];
+  PetscBool      looks;
+  Vec            x, b;
+  PC             pc;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecFill(b, 4));
+  PetscCall(PCCreate(t->comm, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  for (int k = 0; k < 3; k++) { /* a new PC, new values, and after PCReset() */
+    if (k) PetscCall(MatScale(A, 1.5));
+    if (k == 2) PetscCall(PCReset(pc));
+    PetscCall(PCSetOperators(pc, A, A));
+    PetscCall(Counts(bytes[0]));
+    PetscCall(PCSetUp(pc));
+    PetscCall(PCApply(pc, b, x));
+    PetscCall(Counts(bytes[1]));
+    PetscCall(RecordVec(r, "inverse diagonal times a vector", x, NULL, 1e3));
+    if (k && !zeros)
+      PetscCall(RecordInt(r, "the diagonal is copied", bytes[1][0] > bytes[0][0] || bytes[1][1] > bytes[0][1]));
+  }
+  PetscCall(PCJacobiGetFixDiagonal(pc, &looks));
+  PetscCall(RecordInt(r, "zeros are looked for", looks));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Jacobi(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return ApplyJacobi(t, r, *A, PETSC_FALSE);
+}
+static PetscErrorCode JacobiZeros(Test *t, Record *r, Mat *A, Mat *B)
+{
+  return ApplyJacobi(t, r, *A, PETSC_TRUE);
+}
+
 #define ANY 1000 /* any number of ranks */
 static const Copying copyings[] = {{"MatNorm(), Frobenius", NULL, NormFrobenius, PETSC_FALSE, ANY},
                                    {"MatNorm(), columns", NULL, NormColumns, PETSC_FALSE, ANY},
@@ -270,23 +323,14 @@ static const Copying copyings[] = {{"MatNorm(), Frobenius", NULL, NormFrobenius,
                                    /* the next product copies what the host has assembled */
                                    {"MatZeroEntries() and MatSetValues()", NULL, Assemble, PETSC_FALSE, ANY},
                                    {"MatZeroEntries(), MatShift(), MatSetValues()", NULL, ZeroShiftAdd, PETSC_FALSE, 0},
+                                   {"PCJACOBI", NULL, Jacobi, PETSC_FALSE, 0},
+                                   {"PCJACOBI, zeros", NULL, JacobiZeros, PETSC_TRUE, 0},
                                    {"several", NULL, Several, PETSC_FALSE, 0},
                                    {"MatShift(), new entries", NULL, Shift, PETSC_TRUE, 0},
                                    {"MatZeroRows() that drops entries", NULL, ZeroRows, PETSC_TRUE, 0},
                                    {"MatZeroRowsColumns(), missing entries", NULL, ZeroRowsColumns, PETSC_TRUE, 0},
                                    {"MatDuplicate(), holes", NULL, Duplicate, PETSC_TRUE, 0},
                                    {"MatTranspose(), holes", NULL, Transpose, PETSC_TRUE, 0}};
-
-static PetscErrorCode Counts(Test *t, PetscLogDouble bytes[2])
-{
-  PetscFunctionBegin;
-  bytes[0] = bytes[1] = 0;
-#if defined(PETSC_HAVE_CUDA)
-  bytes[0] = petsc_gtoc_sz;
-  bytes[1] = petsc_ctog_sz;
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Runs one operation with the newest values on the host (0), on both sides (1), or on the device (2), and gets the
    bytes copied per nonzero */
@@ -303,11 +347,11 @@ static PetscErrorCode CopyOnce(Test *t, Record *r, const Copying *c, int newest,
   if (c->prepare) PetscCall((*c->prepare)(t, A, &B));
   if (newest == 2) PetscCall(MatScale(A, 1.25));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-  PetscCall(Counts(t, bytes[0]));
+  PetscCall(Counts(bytes[0]));
   PetscCall((*c->run)(t, r, &A, &B));
-  PetscCall(Counts(t, bytes[1]));
+  PetscCall(Counts(bytes[1]));
   PetscCall(Touch(B ? B : A));
-  PetscCall(Counts(t, bytes[2]));
+  PetscCall(Counts(bytes[2]));
   copied[0] = (bytes[1][0] - bytes[0][0]) / info.nz_used; /* to the host, by the operation */
   copied[1] = (bytes[1][1] - bytes[0][1]) / info.nz_used; /* to the device, by the operation */
   copied[2] = (bytes[2][1] - bytes[1][1]) / info.nz_used; /* to the device, by the next products */

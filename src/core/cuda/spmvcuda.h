@@ -109,8 +109,9 @@ PETSC_INTERN cudaError_t SpMVCudaUpload(int arrays, void *const device[], const 
 PETSC_INTERN cudaError_t SpMVCudaDownload(int arrays, void *const host[], const void *const device[],
                                           const size_t bytes[]);
 /* Copies arrays from the host to the device in one allocation, for use in one stream; device[]: the copies, at
-   multiples of 256 bytes. The host's arrays may be changed after the return. SpMVCudaFreeTemporary() frees the
-   allocation when the work that was queued in the stream is done; it does nothing for a copy of zeros */
+   multiples of 256 bytes. The host's arrays may be changed after the return; host: NULL only allocates.
+   SpMVCudaFreeTemporary() frees the allocation when the work that was queued in the stream is done; it does nothing
+   for a copy of zeros */
 typedef struct {
   void     *memory;
   PetscBool pooled;

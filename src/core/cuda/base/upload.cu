@@ -254,6 +254,7 @@ cudaError_t SpMVCudaUploadTemporary(int count, void *device[], const void *const
     device[a] = (char *)copy->memory + at;
     at += (bytes[a] + ALIGN - 1) / ALIGN * ALIGN;
   }
+  if (!host) return cudaSuccess;
   const cudaError_t error = Guarded([=] { return TransferInOrder(count, device, host, bytes, total, stream); });
   if (error != cudaSuccess) (void)SpMVCudaFreeTemporary(copy, stream);
   return error;

@@ -2,17 +2,13 @@
   Operations on the values of a matrix in CSR form.
 */
 #include "csr.h"
+#include "entries.cuh"
 #include "core/cuda/layout/view.cuh"
 
 namespace spmv {
 namespace {
 
 constexpr int LANES = 8, BLOCK = 256; // LANES lanes share a row
-
-__device__ __forceinline__ int64_t Thread()
-{
-  return blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
-}
 
 inline Scalar ValueOf(const PetscScalar *p)
 {
@@ -21,25 +17,9 @@ inline Scalar ValueOf(const PetscScalar *p)
   return s;
 }
 
-// The position of the entry in row r and column c, or -1
-template <class I> __device__ int64_t Position(const View<I> &v, int64_t r, int64_t c)
+template <class I> __device__ __forceinline__ int64_t Position(const View<I> &v, int64_t r, int64_t c)
 {
-  int64_t low = v.i[r], high = v.i[r + 1];
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if ((int64_t)v.j[middle] < c)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < (int64_t)v.i[r + 1] && (int64_t)v.j[low] == c ? low : -1;
-}
-
-// Adds up the numbers of a warp's lanes; all of them call it
-__device__ __forceinline__ void Count(unsigned own, unsigned long long *total)
-{
-  const unsigned sum = __reduce_add_sync(ALL, own);
-  if (threadIdx.x % WARP == 0 && sum) atomicAdd(total, (unsigned long long)sum);
+  return spmv::Position(v.i, v.j, r, c);
 }
 
 // ------------------------------------------------------------------------------------------------ patterns
@@ -62,6 +42,17 @@ __global__ void count_missing(View<I> v, int64_t n, int64_t count, const PetscIn
 }
 
 // ------------------------------------------------------------------------------------------------ values
+
+template <class I> __global__ void count_zeros(View<I> v, int64_t n, const Scalar *a, unsigned long long *total)
+{
+  const int64_t r    = Thread();
+  unsigned      zero = 0;
+  if (r < v.units && r < n) {
+    const int64_t p = Position(v, r, r);
+    zero            = p < 0 || Magnitude(Read(a + p)) == 0 || IsBad(Read(a + p));
+  }
+  Count(zero, total);
+}
 
 template <class I> __global__ void shift(View<I> v, int64_t n, Scalar value, Scalar *a)
 {
@@ -260,6 +251,17 @@ cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *csr, PetscInt64 count, const P
   return Counted(stream, missing, [&](unsigned long long *total) {
     return WithView(*csr, 1, [&](auto v) {
       SPMV_LAUNCH(count, BLOCK, stream, count_missing, v, csr->n, count, row, total);
+      return cudaSuccess;
+    });
+  });
+}
+
+cudaError_t SpMVCudaCSRZeroDiagonals(const SpMVCudaCSR *csr, cudaStream_t stream, PetscInt64 *zeros)
+{
+  SPMV_TRY(Check(csr));
+  return Counted(stream, zeros, [&](unsigned long long *total) {
+    return WithView(*csr, 1, [&](auto v) {
+      SPMV_LAUNCH((int64_t)v.units, BLOCK, stream, count_zeros, v, csr->n, (const Scalar *)csr->a, total);
       return cudaSuccess;
     });
   });

@@ -14,6 +14,8 @@ PETSC_INTERN cudaError_t SpMVCudaCSRAscends(const SpMVCudaCSR *, cudaStream_t, P
    the first `count` rows if row is NULL */
 PETSC_INTERN cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row, cudaStream_t,
                                             PetscInt64 *missing);
+/* The number of rows r < n whose entry in column r is missing, zero, Inf or NaN */
+PETSC_INTERN cudaError_t SpMVCudaCSRZeroDiagonals(const SpMVCudaCSR *, cudaStream_t, PetscInt64 *zeros);
 /* a: A's values. Adds *value to all diagonal entries */
 PETSC_INTERN cudaError_t SpMVCudaCSRShift(const SpMVCudaCSR *, const PetscScalar *value, PetscScalar *a, cudaStream_t);
 /* Sets the entries of the listed rows to zero, and those on the diagonal to *value; b (or NULL): sets b[r] = *value

@@ -5,6 +5,7 @@
   segments' sums are added in their order, too.
 */
 #include "table.cuh"
+#include "core/cuda/csr/entries.cuh"
 
 namespace spmv {
 namespace {
@@ -55,19 +56,6 @@ __global__ void list_items(Factors<IA> f, const int *list, int64_t rows, const i
   for (int64_t q = threadIdx.x % WARP; q < (int64_t)tiles * segments; q += WARP)
     item[items[k] + q] = Item{row, (int)(q % tiles), (int)(q / tiles), segments, sums[k]};
   if (segments > 1 && threadIdx.x % WARP == 0) segmented[several[k]] = Segmented{row, segments, sums[k]};
-}
-
-// The first of the ascending columns j[begin] to j[end - 1] that is at least c
-template <class I> __device__ __forceinline__ int64_t LowerBound(const I *j, int64_t begin, int64_t end, int64_t c)
-{
-  while (begin < end) {
-    const int64_t middle = begin + (end - begin) / 2;
-    if ((int64_t)j[middle] < c)
-      begin = middle + 1;
-    else
-      end = middle;
-  }
-  return begin;
 }
 
 template <class IA>

@@ -231,6 +231,7 @@ PetscErrorCode KSPDeviceRegister(PetscBool device)
   PetscFunctionBegin;
   PetscCall(KSPDeviceReplaceChebyshev(device));
   if (device && KSPDeviceCUDA.registerorthog) PetscCall((*KSPDeviceCUDA.registerorthog)());
+  if (device && KSPDeviceCUDA.registerpcs) PetscCall((*KSPDeviceCUDA.registerpcs)());
   PetscCall(KSPRegister(KSPDEVICECG, KSPCreate_DeviceCG));
   PetscCall(KSPRegister(KSPDEVICEBCGS, KSPCreate_DeviceBCGS));
   PetscCall(KSPRegister("devicebicgstab", KSPCreate_DeviceBiCGStab));

@@ -49,6 +49,7 @@ typedef struct {
   PetscErrorCode (*view)(const KSP_Device *, PetscViewer); /* after a solve on the device */
   PetscErrorCode (*reset)(KSP_Device *);
   PetscErrorCode (*registerorthog)(void); /* replaces the orthogonalization of PETSc's GMRES and its variants */
+  PetscErrorCode (*registerpcs)(void);    /* replaces functions of PETSc's PCGAMG and PCJACOBI */
 } KSPDeviceBackend;
 PETSC_INTERN const KSPDeviceBackend KSPDeviceCUDA;
 

@@ -64,6 +64,14 @@ static PetscErrorCode KSPDeviceView_CUDA(const KSP_Device *d, PetscViewer viewer
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPDeviceRegisterPCs(void)
+{
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDeviceRegister());
+  PetscCall(PCJacobiDeviceRegister());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 const KSPDeviceBackend KSPDeviceCUDA = {
     .cg        = KSPDeviceCreate_CG,
     .bcgs      = KSPDeviceCreate_BCGS,
@@ -74,4 +82,5 @@ const KSPDeviceBackend KSPDeviceCUDA = {
     .reset     = KSPDeviceRunReset,
 
     .registerorthog = KSPDeviceRegisterOrthog,
+    .registerpcs    = KSPDeviceRegisterPCs,
 };

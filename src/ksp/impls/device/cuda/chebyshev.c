@@ -3,6 +3,7 @@
   eigenvalues.
 */
 #include "krylov.h"
+#include "core/cuda/amg/amg.h"
 
 /* The beginning of KSPCHEBYSHEV's private data in PETSc 3.26; no public function returns the bounds that it uses */
 typedef struct {
@@ -167,12 +168,74 @@ static PetscErrorCode KSPDeviceWhyNot_Chebyshev(KSP ksp, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The same as KSPSetNoisy_Private(), which makes the noise on the host, if the vector is on the device */
+PetscErrorCode KSPDeviceSetNoise(Mat A, Vec b)
+{
+  MatNullSpace space = NULL;
+  PetscInt     first, n;
+  PetscScalar *x;
+  cudaStream_t stream;
+  PetscBool    device, bound;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecBoundToCPU(b, &bound));
+  if (!device || bound || !SpMVCudaIsSupported()) {
+    PetscCall(KSPSetNoisy_Private(A, b));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(VecGetOwnershipRange(b, &first, NULL));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(VecCUDAGetArrayWrite(b, &x));
+  PetscCallCUDA(SpMVCudaNoise(n, first, x, stream));
+  PetscCall(VecCUDARestoreArrayWrite(b, &x));
+  if (A) PetscCall(MatGetNullSpace(A, &space));
+  if (space) PetscCall(MatNullSpaceRemove(space, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode (*KSPSetUp_PETScChebyshev)(KSP);
+
+/* PETSc's set-up, to which the noise is passed as the right-hand side that it may use instead */
+static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
+{
+  KSPDeviceChebyshevData *data = (KSPDeviceChebyshevData *)ksp->data;
+  Vec                     b    = ksp->vec_rhs, noise;
+  Mat_SpMV               *spmv;
+  PetscBool               right;
+  PetscErrorCode          ierr;
+  Mat                     A;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceChebyshevCheck(ksp, &right));
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (!right || !data->usenoisy || !spmv || !spmv->device || A->boundtocpu || !ksp->work || ksp->nwork < 2) {
+    PetscCall((*KSPSetUp_PETScChebyshev)(ksp));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  noise = ksp->work[1];
+  PetscCall(PetscObjectReference((PetscObject)noise)); /* PETSc replaces the work vectors */
+  PetscCall(KSPDeviceSetNoise(A, noise));
+  ksp->vec_rhs   = noise;
+  data->usenoisy = PETSC_FALSE;
+  ierr           = (*KSPSetUp_PETScChebyshev)(ksp);
+  ksp->vec_rhs   = b; /* even after an error */
+  data->usenoisy = PETSC_TRUE;
+  PetscCall(VecDestroy(&noise));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode KSPDeviceCreate_Chebyshev(KSP ksp, KSP_Device *d)
 {
   PetscFunctionBegin;
   (void)ksp;
-  d->whynot   = KSPDeviceWhyNot_Chebyshev;
-  d->ondevice = KSPDeviceChebyshevSolve;
-  d->alone    = PETSC_TRUE;
+  KSPSetUp_PETScChebyshev = d->petsc.setup;
+  d->petsc.setup          = KSPSetUp_DeviceChebyshev;
+  d->whynot               = KSPDeviceWhyNot_Chebyshev;
+  d->ondevice             = KSPDeviceChebyshevSolve;
+  d->alone                = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -65,6 +65,13 @@ PETSC_INTERN PetscErrorCode KSPDeviceCreate_Chebyshev(KSP, KSP_Device *);
 /* orthog.c: replaces the orthogonalization of PETSc's GMRES, FGMRES, LGMRES and DGMRES */
 PETSC_INTERN PetscErrorCode KSPDeviceRegisterOrthog(void);
 
+/* chebyshev.c: the noise from which PETSc estimates eigenvalues */
+PETSC_INTERN PetscErrorCode KSPDeviceSetNoise(Mat, Vec);
+
+/* ksp/pc/impls/gamg/cuda/gamg.c, ksp/pc/impls/jacobi/cuda/jacobi.c */
+PETSC_INTERN PetscErrorCode PCGAMGDeviceRegister(void);
+PETSC_INTERN PetscErrorCode PCJacobiDeviceRegister(void);
+
 /* krylov.c */
 PETSC_INTERN PetscErrorCode KSPDeviceRunReset(KSP_Device *); /* collective */
 /* Creates the data that is needed once for all solves; `why` is set if this rank has no memory for it */

@@ -376,9 +376,10 @@ static PetscErrorCode MatProductSymbolic_MPISpMVCUDA(Mat C, PetscErrorCode (*pet
 PetscErrorCode MatProductSymbolic_SpMVCUDA(Mat C, PetscErrorCode (*petsc)(Mat))
 {
   SpMVFactors f;
-  PetscBool   usable = (PetscBool)!C->boundtocpu, done = PETSC_FALSE, host = PETSC_FALSE, mpi;
+  PetscBool   usable, done = PETSC_FALSE, host = PETSC_FALSE, mpi;
 
   PetscFunctionBegin;
+  usable = (PetscBool)(!C->boundtocpu || !((PetscObject)C)->type_name); /* without a type it is bound to the CPU, too */
   PetscCall(SpMVFactorsGet(C->product, &f));
   for (int k = 0; k < f.count && usable; k++) PetscCall(SpMVSpGEMMUsable(f.mat[k], &usable));
   if (usable && f.count && SpMVCudaIsSupported()) {

@@ -4,7 +4,29 @@
   arrays are filled through MatSeqAIJSetPreallocation() and MatSeqAIJSetColumnIndices(), which do not process the
   entries one by one.
 */
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* madvise() */
+#endif
 #include "mat/impls/spmv/cuda/matspmvcuda.h"
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The kernel makes the pages of a new array in one call. A fault for each page takes longer than the copy of a large
+   array */
+static void SpMVPopulate(const void *array, size_t bytes, PetscBool write)
+{
+#if defined(MADV_POPULATE_READ)
+  const size_t page  = (size_t)sysconf(_SC_PAGESIZE);
+  const size_t begin = ((size_t)array + page - 1) / page * page, end = ((size_t)array + bytes) / page * page;
+
+  /* an older kernel does not know it */
+  if (array && begin < end) (void)madvise((void *)begin, end - begin, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+#else
+  (void)array;
+  (void)bytes;
+  (void)write;
+#endif
+}
 
 PetscErrorCode SpMVDownloadIndices(PetscInt64 count, const PetscInt *from, PetscInt *to)
 {
@@ -37,6 +59,7 @@ PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat A, PetscInt64 nonzeros, const Petsc
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s",
              ((PetscObject)A)->type_name);
+  SpMVPopulate(hj, (size_t)nonzeros * sizeof(PetscInt), PETSC_TRUE);
   PetscCall(SpMVDownloadIndices(nonzeros, j, (PetscInt *)hj));
   /* the columns are already in place: this call only counts the entries of each row */
   if (nonzeros) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj));
@@ -55,11 +78,44 @@ PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
   PetscFunctionBegin;
   if (!nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
   A->offloadmask = PETSC_OFFLOAD_CPU;
+  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
+  SpMVPopulate(a, (size_t)nonzeros * sizeof(PetscScalar), PETSC_FALSE);
+  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
   PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaMemsetAsync(a, 0, (size_t)nonzeros * sizeof(PetscScalar), stream));
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(A, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVCreateFrom_SeqCUDA(const SpMVCudaCSR *csr, PetscInt rbs, PetscInt cbs, Mat *A)
+{
+  const PetscInt m = (PetscInt)csr->m, n = (PetscInt)csr->n;
+  PetscInt      *length;
+  SpMVValues     v;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, A));
+  PetscCall(MatSetSizes(*A, m, n, m, n));
+  PetscCall(MatSetBlockSizes(*A, rbs, cbs));
+  PetscCall(MatSetType(*A, MATSEQAIJCUSPARSE));
+  if (csr->nnz)
+    PetscCall(SpMVGetLengths(m, (const PetscInt *)csr->i, &length));
+  else
+    PetscCall(PetscCalloc1(m, &length));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 0, length));
+  PetscCall(PetscFree(length));
+  PetscCall(MatSpMVSetColumns_SeqCUDA(*A, csr->nnz, (const PetscInt *)csr->j));
+  PetscCall(MatSetOption(*A, MAT_USE_INODES, PETSC_FALSE)); /* for products on the host; to look for them takes time */
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  if (!csr->nnz) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVSetZeros_SeqCUDA(*A, csr->nnz));
+  PetscCall(SpMVValuesGet(*A, PETSC_TRUE, &v));
+  PetscCallCUDA(
+      cudaMemcpyAsync(v.a, csr->a, (size_t)csr->nnz * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, v.stream));
+  PetscCall(SpMVValuesRestore(*A, &v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

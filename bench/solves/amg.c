@@ -1,0 +1,236 @@
+static char help[] = "Times the set-up of algebraic multigrid (-pc_type gamg), and what follows it, by matrix type.\n\
+  -matrices <list> : generators (stencil7:96, fem27:40:3, ...) with the values of a Laplacian for each unknown of a node, weakly coupled; elasticity:39 (n^3 elements, with its near null space); files\n\
+  -types <aij:gamg,sellp:gamg> : matrix type and preconditioner, taking turns in one run. aij is aijcusparse on a GPU. sellp:petsc is sellp with PETSc's set-up\n\
+  -reps <3>        : repetitions, of which the median counts; one more comes first and is not counted\n\
+  -csv <file>      : results to read by program\n\
+With -log_view, each type and phase is a stage.\n\n";
+
+/*
+   A repetition creates a KSP: PCSetUp(), two solves, new values, PCSetUp(), a solve. The program fails if a solve does
+   not converge.
+*/
+
+#include <petscspmv.h>
+#include <petscksp.h>
+#include "contenders.h"
+#include "elasticity.h"
+#include "matrices.h"
+
+enum { SETUP, FIRST, SECOND, AGAIN, PHASES };
+static const char *const phases[PHASES] = {"PCSetUp", "1st solve", "2nd solve", "again"};
+
+typedef struct {
+  char          type[64], pc[64];
+  Mat           A;
+  PetscInt      its;
+  PetscLogStage stage[PHASES];
+  double       *t[PHASES];
+} Contender;
+
+static PetscErrorCode ContenderCreate(const char *what, const char *name, Mat A, PetscInt reps, Contender *c)
+{
+  MatNullSpace modes;
+  char         text[128];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMemzero(c, sizeof(*c)));
+  PetscCall(ContenderRead(what, "sellp:gamg", A, c->type, c->pc, &c->A));
+  PetscCall(MatGetNearNullSpace(A, &modes)); /* MatConvert() does not keep it */
+  PetscCall(MatSetNearNullSpace(c->A, modes));
+  for (int p = 0; p < PHASES; p++) {
+    PetscCall(PetscMalloc1(reps, &c->t[p]));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s, %s, %s", name, what, phases[p]));
+    PetscCall(PetscLogStageRegister(text, &c->stage[p]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ContenderDestroy(Contender *c)
+{
+  PetscFunctionBeginUser;
+  for (int p = 0; p < PHASES; p++) PetscCall(PetscFree(c->t[p]));
+  PetscCall(MatDestroy(&c->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Negative off the diagonal: -1 between the same unknowns of two nodes, -0.1 between different ones. The diagonal is the
+   largest row sum, so that rows at the boundary have Dirichlet values */
+static PetscErrorCode MakeLaplacian(const char *name, Mat *A)
+{
+  Mat             B;
+  Spec            s;
+  char            message[256];
+  PetscInt        first, end, n, bs = 1;
+  PetscReal       most = 0.0;
+  const PetscInt *cols;
+  PetscScalar    *value;
+
+  PetscFunctionBeginUser;
+  if (SpecRead(name, &s, message, sizeof(message)) == SPEC_FOUND) {
+    if (!strcmp(s.generator->name, "fem27")) bs = (PetscInt)s.arg[1];
+    SpecFree(&s);
+  }
+  PetscCall(MatDuplicate(*A, MAT_DO_NOT_COPY_VALUES, &B));
+  PetscCall(MatSetBlockSize(B, bs));
+  PetscCall(MatGetOwnershipRange(B, &first, &end));
+  PetscCall(MatGetSize(B, NULL, &n));
+  PetscCall(PetscMalloc1(n, &value));
+  for (int pass = 0; pass < 2; pass++) {
+    for (PetscInt i = first; i < end; i++) {
+      PetscReal sum = 0.0;
+
+      PetscCall(MatGetRow(*A, i, &n, &cols, NULL));
+      for (PetscInt k = 0; k < n; k++) {
+        value[k] = cols[k] == i ? most : ((cols[k] - i) % bs ? -0.1 : -1.0);
+        if (cols[k] != i) sum -= PetscRealPart(value[k]);
+      }
+      if (pass) PetscCall(MatSetValues(B, 1, &i, n, cols, value, INSERT_VALUES));
+      PetscCall(MatRestoreRow(*A, i, &n, &cols, NULL));
+      if (!pass) most = PetscMax(most, sum);
+    }
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD));
+  }
+  PetscCall(PetscFree(value));
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatDestroy(A));
+  *A = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Phase(Contender *c, int phase, PetscInt r, KSP ksp, Vec b, Vec x)
+{
+  PetscLogDouble     start;
+  KSPConvergedReason reason;
+  double             seconds;
+
+  PetscFunctionBeginUser;
+  PetscCall(TimeBegin(PETSC_COMM_WORLD, &start));
+  PetscCall(PetscLogStagePush(c->stage[phase]));
+  if (b)
+    PetscCall(KSPSolve(ksp, b, x));
+  else
+    PetscCall(KSPSetUp(ksp));
+  PetscCall(PetscLogStagePop());
+  PetscCall(TimeEnd(PETSC_COMM_WORLD, start, &seconds));
+  if (r >= 0) c->t[phase][r] = seconds;
+  if (!b) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCheck(reason > 0, PETSC_COMM_WORLD, PETSC_ERR_NOT_CONVERGED, "%s: the solver ended with %s", c->type,
+             KSPConvergedReasons[reason]);
+  PetscCall(KSPGetIterationNumber(ksp, &c->its));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Repetition(Contender *c, PetscInt r)
+{
+  KSP       ksp;
+  PC        pc;
+  Vec       x, b;
+  PetscBool petsc;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrcmp(c->pc, "petsc", &petsc));
+  PetscCall(MatCreateVecs(c->A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, c->A, c->A));
+  PetscCall(KSPSetType(ksp, KSPCG));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-50, 1e5, 200));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, petsc ? PCGAMG : c->pc));
+  if (petsc) PetscCall(PetscOptionsSetValue(NULL, "-pc_gamg_device", "0"));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(Phase(c, SETUP, r, ksp, NULL, NULL));
+  PetscCall(Phase(c, FIRST, r, ksp, b, x));
+  PetscCall(Phase(c, SECOND, r, ksp, b, x));
+  PetscCall(MatScale(c->A, r % 2 ? 2.0 : 0.5)); /* new values */
+  PetscCall(KSPSetOperators(ksp, c->A, c->A));
+  PetscCall(Phase(c, AGAIN, r, ksp, NULL, NULL));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  if (petsc) PetscCall(PetscOptionsClearValue(NULL, "-pc_gamg_device"));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[], PetscInt reps, FILE *csv)
+{
+  Mat         A;
+  MatInfo     info;
+  PetscInt    rows;
+  Contender   c[MAXIMUM];
+  PetscMPIInt size;
+  const char *origin = NULL;
+  PetscBool   elasticity;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscStrncmp(name, "elasticity:", 11, &elasticity));
+  if (elasticity)
+    PetscCall(ElasticityCreate(PETSC_COMM_WORLD, MATAIJ, 3, (PetscInt)atoi(name + 11), &A));
+  else
+    PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &A, &origin));
+  if (!elasticity && strcmp(origin, "file")) PetscCall(MakeLaplacian(name, &A));
+  PetscCall(MatGetSize(A, &rows, NULL));
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+  for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderCreate(types[k], name, A, reps, &c[k]));
+  for (PetscInt r = -1; r < reps; r++) {
+    for (PetscInt k = 0; k < ntypes; k++) PetscCall(Repetition(&c[k], r));
+  }
+  for (PetscInt k = 0; k < ntypes; k++) {
+    double median[PHASES];
+
+    for (int p = 0; p < PHASES; p++) PetscCall(Median(reps, c[k].t[p], &median[p]));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-20s %-8s %-8s %3" PetscInt_FMT " iterations", name, c[k].type, c[k].pc,
+                          c[k].its));
+    for (int p = 0; p < PHASES; p++)
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", %s %9.3f ms", phases[p], 1e3 * median[p]));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+    if (csv)
+      fprintf(csv, "%s,%lld,%.0f,%d,%s,%s,%lld,%.4f,%.4f,%.4f,%.4f,%s,%s\n", name, (long long)rows, info.nz_used,
+              (int)size, c[k].type, c[k].pc, (long long)c[k].its, 1e3 * median[SETUP], 1e3 * median[FIRST],
+              1e3 * median[SECOND], 1e3 * median[AGAIN], DeviceOn ? Device.name : "host",
+              ResultsSource(DeviceOn ? Device.name : NULL));
+    PetscCall(ContenderDestroy(&c[k]));
+  }
+  if (csv) (void)fflush(csv); /* the run may be interrupted */
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(void)
+{
+  char    *matrices[MAXIMUM], *types[MAXIMUM];
+  PetscInt nmatrices, ntypes, reps = 3;
+  Results  results;
+  FILE    *csv;
+
+  PetscFunctionBeginUser;
+  PetscCall(DeviceOpen());
+  PetscCall(
+      GetNames("-matrices",
+               DeviceOn ? "stencil7:96,stencil7:128,fem27:40:3,elasticity:39" : "stencil7:20,fem27:6:3,elasticity:6",
+               MAXIMUM, &nmatrices, matrices));
+  PetscCall(GetNames("-types", "aij:gamg,sellp:gamg", MAXIMUM, &ntypes, types));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
+  PetscCheck(reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be positive");
+  PetscCall(OpenCSV("matrix,rows,nonzeros,ranks,type,pc,its,setup,first,second,again,device," RESULTS_SOURCE, &results,
+                    &csv));
+  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], ntypes, types, reps, csv));
+  PetscCall(CloseCSV(csv, &results));
+  PetscCall(FreeNames(nmatrices, matrices));
+  PetscCall(FreeNames(ntypes, types));
+  PetscCall(DeviceClose());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscSpMVInitializePackage());
+  PetscCall(Run());
+  PetscCall(PetscFinalize());
+  return 0;
+}

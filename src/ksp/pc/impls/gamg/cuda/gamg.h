@@ -1,0 +1,80 @@
+/*
+  PCGAMG of type PCGAMGAGG whose set-up runs on the device.
+
+  The type gamg is PETSc's own, created by PETSc's function. During its set-up, the functions that make the graph, the
+  aggregates and the prolongator of a level are replaced. Everything else (levels, coarse matrices, smoothers, options,
+  views) is PETSc's, whose products of matrices run on the device, too. A level that the device cannot do is done by
+  PETSc's functions.
+
+    gamg.c         the type: creation, options, views, set-up
+    levels.c       graph and aggregates of a level
+    prolongator.c  its prolongator, tentative and smoothed
+*/
+#pragma once
+
+#include <petscpc.h>
+
+/* This code knows internals of this PETSc; with another one, PETSc's set-up runs */
+#define PCGAMG_DEVICE (PETSC_VERSION_GE(3, 26, 0) && PETSC_VERSION_LT(3, 27, 0))
+
+#include <petsc/private/pcgamgimpl.h>
+#include <petsc/private/kspimpl.h>
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
+#include "core/cuda/amg/amg.h"
+
+/* The data of PCGAMGAGG, as in PETSc 3.26's agg.c; PETSc has no header for it */
+typedef struct {
+  PetscInt   nsmooths;
+  PetscInt   aggressive_coarsening_levels;
+  PetscInt   aggressive_mis_k;
+  PetscBool  use_aggressive_square_graph;
+  PetscBool  use_minimum_degree_ordering;
+  PetscBool  use_low_mem_filter;
+  PetscBool  graph_symmetrize;
+  MatCoarsen crs;
+} PC_GAMG_AGG;
+
+typedef struct {
+  PetscErrorCode (*setup)(PC); /* PETSc's functions of the type */
+  PetscErrorCode (*setfromoptions)(PC, PetscOptionItems);
+  PetscErrorCode (*destroy)(PC);
+  PetscErrorCode (*view)(PC, PetscViewer);
+  struct _PCGAMGOps ops; /* PETSc's functions of a level, during a set-up */
+  PetscBool         use; /* -pc_gamg_device */
+  /* since the prolongators were last made */
+  PetscInt  levels, device; /* levels with a prolongator; those of them that the device has done */
+  PetscBool again;          /* the next level is the first of new ones */
+  char      why[128];       /* why it has not done the others */
+  /* the near null space on the device, between two levels */
+  SpMVCudaTemporary memory;
+  PetscReal        *near;
+} PC_GAMGDevice;
+
+/* What a level has on the device. It is composed with the graph, which is a matrix without entries, and, on one rank,
+   with the tentative prolongator, which is one, too */
+typedef struct {
+  SpMVCudaGraph      graph;
+  SpMVCudaAggregates aggregates;
+  SpMVCudaTemporary  memory; /* of the prolongator's arrays */
+  SpMVCudaCSR        P;      /* of this rank's rows */
+} PCGAMGLevel;
+
+static inline PC_GAMG *PCGAMGGet(PC pc)
+{
+  return (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
+}
+
+/* gamg.c */
+PETSC_INTERN PetscErrorCode PCGAMGDeviceGet(PC, PC_GAMGDevice **);
+PETSC_INTERN PetscErrorCode PCGAMGDeviceForget(PC_GAMGDevice *); /* frees the near null space */
+
+/* levels.c */
+PETSC_INTERN PetscErrorCode PCGAMGCreateGraph_Device(PC, Mat, Mat *);
+PETSC_INTERN PetscErrorCode PCGAMGCoarsen_Device(PC, Mat *, PetscCoarsenData **);
+/* NULL: PETSc makes the level */
+PETSC_INTERN PetscErrorCode PCGAMGLevelGet(Mat, PCGAMGLevel **);
+PETSC_INTERN PetscErrorCode PCGAMGLevelMove(Mat G, Mat P);
+
+/* prolongator.c */
+PETSC_INTERN PetscErrorCode PCGAMGProlongator_Device(PC, Mat, PetscCoarsenData *, Mat *);
+PETSC_INTERN PetscErrorCode PCGAMGOptProlongator_Device(PC, Mat, Mat *);

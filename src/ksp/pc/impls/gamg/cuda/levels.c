@@ -1,0 +1,274 @@
+/*
+  Graph and aggregates of a level of PCGAMGAGG on the device, and the decision whether the device makes the level. On
+  several ranks, the graph is that of the diagonal block: no aggregate has nodes of two ranks.
+*/
+#include "gamg.h"
+
+#if PCGAMG_DEVICE
+
+static const char PCGAMGLevelName[] = "PetscSpMV_PCGAMGLevel";
+
+static PetscErrorCode PCGAMGLevelDestroy(PCGAMGLevel **level)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(SpMVCudaAggregatesDestroy(&(*level)->aggregates));
+  PetscCallCUDA(SpMVCudaGraphDestroy(&(*level)->graph));
+  PetscCallCUDA(SpMVCudaFreeTemporary(&(*level)->memory, stream));
+  PetscCall(PetscFree(*level));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGLevelFree(SpMVCtx ctx)
+{
+  PCGAMGLevel *level = (PCGAMGLevel *)SpMVCtxGet(ctx);
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGLevelDestroy(&level));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCGAMGLevelGet(Mat G, PCGAMGLevel **level)
+{
+  PetscContainer container = NULL;
+
+  PetscFunctionBegin;
+  *level = NULL;
+  if (G) PetscCall(PetscObjectQuery((PetscObject)G, PCGAMGLevelName, (PetscObject *)&container));
+  if (container) PetscCall(PetscContainerGetPointer(container, (void **)level));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCGAMGLevelMove(Mat G, Mat P)
+{
+  PetscObject container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)G, PCGAMGLevelName, &container));
+  PetscCall(PetscObjectCompose((PetscObject)P, PCGAMGLevelName, container));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGLevelSet(Mat G, PCGAMGLevel *level)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
+  PetscCall(PetscContainerSetPointer(container, level));
+  PetscCall(PetscContainerSetCtxDestroy(container, PCGAMGLevelFree));
+  PetscCall(PetscObjectCompose((PetscObject)G, PCGAMGLevelName, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A sequential matrix, or the blocks of a parallel one, the second of which is NULL without entries */
+static PetscErrorCode MatGetBlocks_GAMG(Mat A, Mat block[2])
+{
+  MatInfo info;
+
+  PetscFunctionBegin;
+  block[0] = A;
+  block[1] = NULL;
+  if (!SpMVIsMPI(A)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  PetscCall(MatGetInfo(block[1], MAT_LOCAL, &info));
+  if (!info.nz_used) block[1] = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- graph and aggregates */
+
+/* Why the device cannot make the level of A; empty if it can, as far as the options and the matrix are concerned */
+static PetscErrorCode PCGAMGDeviceWhyNot(PC pc, const PC_GAMGDevice *d, Mat A, char why[], size_t len)
+{
+  const PC_GAMG     *gamg = PCGAMGGet(pc);
+  const PC_GAMG_AGG *agg  = (const PC_GAMG_AGG *)gamg->subctx;
+  PetscInt           bs;
+  Mat_SpMV          *spmv;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatGetBlockSize(A, &bs));
+  if (!d->use)
+    PetscCall(PetscStrncpy(why, "-pc_gamg_device 0", len));
+  else if (!spmv)
+    PetscCall(PetscSNPrintf(why, len, "the matrix is of type %s", ((PetscObject)A)->type_name));
+  else if (!spmv->device)
+    PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
+  else if (A->boundtocpu)
+    PetscCall(PetscStrncpy(why, "the matrix is bound to the CPU", len));
+  else if (!SpMVCudaIsSupported())
+    PetscCall(PetscStrncpy(why, "the library was not compiled for this GPU", len));
+  else if (A->structure_only || A->rmap->N == 0 || A->rmap->n % bs)
+    PetscCall(PetscStrncpy(why, "the matrix has no rows or values, or incomplete blocks", len));
+  else if (bs > 32 || gamg->data_cell_cols > 32)
+    PetscCall(PetscStrncpy(why, "more than 32 unknowns per node, or vectors of the near null space", len));
+  else if (gamg->use_aggs_in_asm || gamg->asm_hem_aggs)
+    PetscCall(PetscStrncpy(why, "aggregates are the blocks of smoothers", len));
+  else if (gamg->prolongator_filter > 0)
+    PetscCall(PetscStrncpy(why, "-pc_gamg_prolongator_filter", len));
+  else if (agg->use_minimum_degree_ordering)
+    PetscCall(PetscStrncpy(why, "-pc_gamg_mis_k_minimum_degree_ordering", len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Creates the MatCoarsen as PETSc does, for its options and views, and gets from it what the device does: aggregates of
+  the squared graph, or k passes on the graph
+*/
+static PetscErrorCode PCGAMGDeviceGetCoarsen(PC pc, PetscInt bs, PetscBool *square, PetscInt *k, char why[], size_t len)
+{
+  const PC_GAMG  *gamg = PCGAMGGet(pc);
+  PC_GAMG_AGG    *agg  = (PC_GAMG_AGG *)gamg->subctx;
+  const PetscBool many = (PetscBool)(gamg->current_level < agg->aggressive_coarsening_levels);
+  const char     *prefix;
+  PetscBool       mis, misk;
+
+  PetscFunctionBegin;
+  PetscCall(MatCoarsenDestroy(&agg->crs));
+  PetscCall(MatCoarsenCreate(PetscObjectComm((PetscObject)pc), &agg->crs));
+  PetscCall(PetscObjectGetOptionsPrefix((PetscObject)pc, &prefix));
+  PetscCall(PetscObjectSetOptionsPrefix((PetscObject)agg->crs, prefix));
+  PetscCall(PetscObjectAppendOptionsPrefix((PetscObject)agg->crs, "pc_gamg_"));
+  PetscCall(MatCoarsenSetFromOptions(agg->crs));
+  PetscCall(PetscObjectTypeCompare((PetscObject)agg->crs, MATCOARSENMIS, &mis));
+  PetscCall(PetscObjectTypeCompare((PetscObject)agg->crs, MATCOARSENMISK, &misk));
+  if (mis && agg->aggressive_coarsening_levels) agg->use_aggressive_square_graph = PETSC_TRUE;
+  *square = (PetscBool)(many && agg->use_aggressive_square_graph);
+  *k      = 1;
+  if (!mis && !misk) {
+    PetscCall(PetscSNPrintf(why, len, "-mat_coarsen_type %s", ((PetscObject)agg->crs)->type_name));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (PetscInt q = 0; q < agg->crs->strength_index_size; q++) {
+    if (agg->crs->strength_index[q] < 0 || agg->crs->strength_index[q] >= bs)
+      PetscCall(PetscStrncpy(why, "an index of -mat_coarsen_strength_index that PETSc refuses", len));
+  }
+  if (*square)
+    PetscCall(MatCoarsenSetType(agg->crs, MATCOARSENMIS));
+  else if (many)
+    PetscCall(MatCoarsenMISKSetDistance(agg->crs, agg->aggressive_mis_k));
+  else if (agg->use_aggressive_square_graph && agg->aggressive_coarsening_levels > 0) {
+    PetscCall(PetscObjectSetOptionsPrefix((PetscObject)agg->crs, prefix));
+    PetscCall(MatCoarsenSetFromOptions(agg->crs));
+  }
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)agg->crs, &misk, MATCOARSENMIS, MATCOARSENMISK, ""));
+  if (!misk) PetscCall(PetscSNPrintf(why, len, "-mat_coarsen_type %s", ((PetscObject)agg->crs)->type_name));
+  PetscCall(PetscObjectTypeCompare((PetscObject)agg->crs, MATCOARSENMISK, &misk));
+  if (misk) PetscCall(MatCoarsenMISKGetDistance(agg->crs, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* block: this rank's rows. *done is false if the device cannot do it. Without entries there are no aggregates */
+static PetscErrorCode PCGAMGLevelCreate(PC pc, const Mat block[2], PetscBool symmetric, PetscInt bs, PetscBool square,
+                                        PetscInt k, PCGAMGLevel **level, PetscBool *done)
+{
+  const PC_GAMG     *gamg    = PCGAMGGet(pc);
+  const PC_GAMG_AGG *agg     = (const PC_GAMG_AGG *)gamg->subctx;
+  PCGAMGLevel        l       = {NULL};
+  const PetscInt    *outside = NULL;
+  SpMVValues         v, w;
+  MatInfo            info;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(level));
+  *done = PETSC_TRUE;
+  PetscCall(MatGetInfo(block[0], MAT_LOCAL, &info));
+  if (!info.nz_used) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_GRAPH], 0, 0, 0, 0));
+  PetscCall(SpMVValuesGet(block[0], PETSC_FALSE, &v));
+  if (block[1]) {
+    PetscCall(SpMVValuesGet(block[1], PETSC_FALSE, &w));
+    outside = (const PetscInt *)w.csr.i;
+  }
+  PetscCall(SpMVValuesTried(SpMVCudaGraphCreate(&v.csr, bs, (PetscBool)(agg->graph_symmetrize && !symmetric),
+                                                gamg->threshold[gamg->current_level], agg->crs->strength_index_size,
+                                                agg->crs->strength_index, outside, v.stream, &l.graph),
+                            done));
+  PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_GRAPH], 0, 0, 0, 0));
+  PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
+  PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_MIS], 0, 0, 0, 0));
+  if (*done)
+    PetscCall(SpMVValuesTried(SpMVCudaAggregatesCreate(l.graph, square, (int)k, v.stream, &l.aggregates), done));
+  PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_MIS], 0, 0, 0, 0));
+  PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
+  PetscCallCUDA(SpMVCudaGraphDestroy(&l.graph));
+  if (block[1]) PetscCall(SpMVValuesRestore(block[1], &w));
+  PetscCall(SpMVValuesRestore(block[0], &v));
+  **level = l;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the device makes the level; if not, PETSc does. Collective */
+static PetscErrorCode PCGAMGDeviceTry(PC pc, PC_GAMGDevice *d, Mat A, PCGAMGLevel **level)
+{
+  const MPI_Comm comm   = PetscObjectComm((PetscObject)A);
+  PetscBool      square = PETSC_FALSE, done = PETSC_TRUE, set, symmetric;
+  PetscInt       k = 1, bs;
+  char           why[sizeof(d->why)];
+  Mat            block[2];
+
+  PetscFunctionBegin;
+  *level = NULL;
+  PetscCall(PCGAMGDeviceWhyNot(pc, d, A, why, sizeof(why)));
+  PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, why, sizeof(why))); /* the GPUs of two ranks may differ */
+  PetscCall(MatGetBlockSize(A, &bs));
+  if (!why[0]) PetscCall(PCGAMGDeviceGetCoarsen(pc, bs, &square, &k, why, sizeof(why)));
+  if (!why[0]) {
+    PetscCall(MatGetBlocks_GAMG(A, block));
+    PetscCall(MatIsSymmetricKnown(A, &set, &symmetric));
+    PetscCall(
+        SpMVAgree(comm, PCGAMGLevelCreate(pc, block, (PetscBool)(set && symmetric), bs, square, k, level, &done)));
+    if (!done) PetscCall(PetscStrncpy(why, "too little memory, or columns that do not ascend", sizeof(why)));
+    PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, why, sizeof(why)));
+  }
+  if (!why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (*level) PetscCall(PCGAMGLevelDestroy(level));
+  PetscCall(PetscStrncpy(d->why, why, sizeof(d->why)));
+  PetscCall(PetscInfo(pc, "Level %" PetscInt_FMT " is made by PETSc: %s\n", PCGAMGGet(pc)->current_level, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCGAMGCreateGraph_Device(PC pc, Mat A, Mat *G)
+{
+  PC_GAMGDevice *d;
+  PCGAMGLevel   *level;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDeviceGet(pc, &d));
+  if (d->again) d->levels = d->device = 0;
+  d->again = PETSC_FALSE;
+  PetscCall(PCGAMGDeviceTry(pc, d, A, &level));
+  d->levels++;
+  if (level) {
+    d->device++;
+    PetscCall(MatCreate(PetscObjectComm((PetscObject)A), G));
+    PetscCall(PCGAMGLevelSet(*G, level));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCGAMGDeviceForget(d)); /* the next level's will be PETSc's */
+  PetscCall((*d->ops.creategraph)(pc, A, G));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The aggregates are in *G already: the lists stay empty */
+PetscErrorCode PCGAMGCoarsen_Device(PC pc, Mat *G, PetscCoarsenData **lists)
+{
+  PC_GAMGDevice *d;
+  PCGAMGLevel   *level;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDeviceGet(pc, &d));
+  PetscCall(PCGAMGLevelGet(*G, &level));
+  if (level)
+    PetscCall(PetscCDCreate(0, lists));
+  else
+    PetscCall((*d->ops.coarsen)(pc, G, lists));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#endif
