@@ -44,6 +44,7 @@ static const Sweep sweeps[] = {
      {{"1", "2", "4", "8", "16", "32"}, {"1", "64", "100000", "2147483646", "2147483647"}}},
     {"sellp", {"mat_spmv_node_size", "mat_spmv_compress"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}}},
     {"sellp", {"mat_spmv_kernel", "mat_spmv_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
+    {"sellp", {"mat_spmv_reorder", "mat_spmv_kernel"}, {{"off", "auto"}, {"auto", "slices"}}},
     {"evchyb", {"mat_evchyb_ell_limit", "mat_spmv_kernel"}, {{"0", "1", "3", "16", "2147483647"}, {"auto", "slices"}}},
     {"evchyb",
      {"mat_spmv_node_size", "mat_spmv_compress", "mat_evchyb_ell_limit"},
@@ -158,6 +159,7 @@ static const struct {
     {WORD, NULL, "mat_spmv_setup_after", {"soon", "nan"}},
     {LIST, NULL, "mat_spmv_kernel", {"nonsense", "-1", "0", "slice"}},
     {LIST, NULL, "mat_spmv_halo", {"nonsense", "-1", "0"}},
+    {LIST, NULL, "mat_spmv_reorder", {"rcm", "-1", "1"}},
     {LIST, NULL, "mat_spmv_coo", {"nonsense", "-1", "gpu"}}};
 
 /* Makes a call that must return an error: nothing is printed, and memory that PETSc leaves behind is not reported as a

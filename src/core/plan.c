@@ -9,6 +9,7 @@ void SpMVCommonParamsDefault(void *params)
   p->node     = 0;
   p->compress = 1;
   p->single   = 0;
+  p->reorder  = SPMV_REORDER_AUTO;
   p->after    = PETSC_DECIDE;
   p->kernel   = SPMV_KERNEL_AUTO;
 }

@@ -61,13 +61,16 @@ typedef enum {
   SPMV_KERNEL_PAPER   /* on the device, the one printed in the format's paper */
 } SpMVKernel;
 
+enum { SPMV_REORDER_OFF, SPMV_REORDER_AUTO };
+
 /* The parameters that every format has; the first member of a format's own */
 typedef struct {
   PetscInt node;     /* node block size; 0 = detect, 1 = off */
   PetscInt compress; /* use diagonals and node blocks, which imply column indices: 1 = on, 0 = off */
   /* on the device, store values of double precision in single precision; sums stay double: 1 = on, 0 = off */
   PetscInt   single;
-  PetscInt   after; /* products by AIJ before the format is set up; PETSC_DECIDE = as many as setting it up costs */
+  PetscInt   reorder; /* on the device, the order of rows may follow the graph: SPMV_REORDER_AUTO or SPMV_REORDER_OFF */
+  PetscInt   after;   /* products by AIJ before the format is set up; PETSC_DECIDE = as many as setting it up costs */
   SpMVKernel kernel;
 } SpMVCommonParams;
 

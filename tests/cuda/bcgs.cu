@@ -281,6 +281,7 @@ static void TestEpilogue(Matrix A, bool fused, SpMVKernel kernel, SpMVKrylovPC p
   }
   q.A                    = A;
   params.common.compress = 1;
+  params.common.reorder  = SPMV_REORDER_AUTO;
   Device<int>    i(A.i), j(A.j);
   Device<Number> a(A.a);
   SpMVCudaCSR    csr   = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};

@@ -76,6 +76,14 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
   expect(Grid("27 points, few rows", 14, 27, 1, 100), "diagonals, if any may be", diagonals);
   for (const int s : {2, 3, 6}) expect(Band("a band of node blocks", 704, 1, s), "diagonals of node blocks", diagonals);
   spmv::limits.diagonals_least = least;
+  auto      tiles              = [](const SpMVStats &s) { return strstr(s.kernel, "tiles") != nullptr; };
+  auto      mesh = [](int N, int s) { return Shuffled("a mesh in random order", Grid("", N, 27, 1, 60), s); };
+  const int N    = (int)std::ceil(std::cbrt((double)spmv::Tuning::TILE_LEAST * p)) + 1;
+  expect(mesh(N, 1), "tiles", tiles);
+  expect(mesh(N, 3), "no tiles of node blocks", [=](const SpMVStats &s) { return !tiles(s); });
+  expect(mesh(N - 2, 1), "no tiles with few rows", [=](const SpMVStats &s) { return !tiles(s); });
+  expect(Lengths("a random graph", N * N * N, N * N * N, [](int) { return 16; }), "no tiles without neighbors",
+         [=](const SpMVStats &s) { return !tiles(s); });
   expect(band(32 * least * p), "diagonals from so many rows on", diagonals);
   expect(band(32 * least * p - 1), "slices of fewer", slices);
 
@@ -196,6 +204,8 @@ static void AddMatrices(std::vector<Matrix> &matrices)
   matrices.push_back(Grid("4 unknowns, some", 4, 27, 4, 60));
   matrices.push_back(Grid("5 unknowns", 4, 7, 5, 100));
   matrices.push_back(Grid("6 unknowns, some", 4, 27, 6, 60));
+  matrices.push_back(Shuffled("27 points, some, in random order", Grid("", 16, 27, 1, 60), 1));
+  matrices.push_back(Lengths("square, some rows empty", 3000, 3000, [](int r) { return r % 7 ? Int(20) : 0; }));
   matrices.push_back(Grid("7 unknowns", 3, 7, 7, 100));
   matrices.push_back(Grid("8 unknowns", 3, 7, 8, 100));
   matrices.push_back(Lengths("up to 12 entries", 700, 900, [](int) { return Int(13); }));
@@ -446,6 +456,7 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
       const int turn               = (int)(l + tested) / (quick && !few ? 4 : 1);
       spmv::limits.shared_lines    = turn % 2 ? 0 : 33;       // x in shared memory, or not
       spmv::limits.diagonals_warps = turn / 2 % 2 ? 0 : 1000; // several slices per warp, or one
+      spmv::limits.tile_lines      = turn / 2 % 2 ? 0 : 33;   // tiles, or none
       Products(A, layouts[l], (l & 1) ? WIDEST : 4, streams).Test();
       if (!quick && WIDEST > 4) Products(A, layouts[l], (l & 1) ? 4 : WIDEST, streams).Test();
     }
@@ -490,6 +501,7 @@ int main(int argc, char **argv)
   spmv::limits.diagonals_least = 0; // small matrices reach all kernels, with all ways to load
   spmv::limits.groups_mean     = INT_MAX;
   spmv::limits.l2_fit          = INT_MAX;
+  spmv::limits.tile_least      = 0;
   TestMatrices(matrices, layouts, quick, race, streams);
   CHECK(cudaEventDestroy(streams.event));
   CHECK(cudaStreamDestroy(streams.other));

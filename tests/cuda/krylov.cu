@@ -250,6 +250,7 @@ static void TestEpilogue(Matrix A, bool fused, SpMVKernel kernel, bool single, b
     for (auto &v : *values) v = Value();
   }
   params.common.compress = 1;
+  params.common.reorder  = SPMV_REORDER_AUTO;
   params.common.single   = single ? PETSC_TRUE : PETSC_FALSE;
   Device<int>       i(A.i), j(A.j);
   Device<Number>    a(A.a), dp(p), w(A.m), x(A.n), r(p);

@@ -296,6 +296,8 @@ static int KrylovMain(int argc, char **argv, Epilogues epilogues, Solves solves)
   CHECK(SpMVCudaKrylovCreate(PETSC_TRUE, &k));
   for (int parts : {0, 1 << 30}) { // both ways to add the sums of a product
     spmv::limits.krylov_partials = parts;
+    spmv::limits.tile_least      = 0;
+    spmv::limits.tile_lines      = parts ? 0 : 33; // tiles, or none
     epilogues(k, quick, stream);
   }
   solves(k, quick, stream);

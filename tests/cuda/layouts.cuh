@@ -7,7 +7,8 @@
 #include "mat/impls/sellp/sellp.h"
 #include "common.cuh"
 
-PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp, SpMVCudaEVCHYBSetUp;
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
+PETSC_INTERN SpMVCudaSetUp SpMVCudaEVCHYBSetUp; // nvcc makes an error of both in one declaration
 
 using Setup = decltype(Layout::setup);
 
@@ -23,6 +24,7 @@ static inline Setup SELLP(PetscInt b, PetscInt t, PetscInt sigma, PetscInt node,
     p.common.compress = compress;
     p.common.single   = single;
     p.common.kernel   = k;
+    p.common.reorder  = SPMV_REORDER_AUTO;
     return SpMVCudaSELLPSetUp(csr, &p, transpose, s, store);
   };
 }
@@ -37,6 +39,7 @@ static inline Setup EVCHYB(PetscInt limit, PetscInt node, PetscInt compress, SpM
     p.common.compress  = compress;
     p.common.single    = single;
     p.common.kernel    = k;
+    p.common.reorder   = SPMV_REORDER_AUTO;
     return SpMVCudaEVCHYBSetUp(csr, &p, transpose, s, store);
   };
 }

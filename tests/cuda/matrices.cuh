@@ -126,6 +126,20 @@ static inline Matrix Grid(const char *name, int N, int points, int s, int percen
   });
 }
 
+// P A P^T with a random permutation P, and each entry a block of s unknowns
+static inline Matrix Shuffled(const char *name, const Matrix &A, int s)
+{
+  std::vector<int> of(A.m), to(A.m);
+  for (int r = 0; r < A.m; r++) of[r] = r;
+  for (int r = A.m; r > 1; r--) std::swap(of[r - 1], of[Int(r)]);
+  for (int r = 0; r < A.m; r++) to[of[r]] = r;
+  return Build(name, A.m * s, A.m * s, [&](int r, Row &row) {
+    for (int q = A.i[of[r / s]]; q < A.i[of[r / s] + 1]; q++) {
+      for (int e = 0; e < s; e++) row.push_back(to[A.j[q]] * s + e);
+    }
+  });
+}
+
 // A without the entries for which drop(row, column) is true
 static inline Matrix Without(const char *name, const Matrix &A, std::function<bool(int, int)> drop)
 {

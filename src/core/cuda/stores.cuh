@@ -192,7 +192,8 @@ struct SliceRules {
   int  whole      = 0;     // longer units are split
   int  chunk      = 0;     // into parts with this many entries
   bool narrow     = true;  // 16-bit columns, and none for runs of columns
-  int  per_thread = 0;     // set by ShareOut(): most entries per lane before a second lane shares the unit
+  int  tile       = 0; // rows of a tile, whose slices follow one another, with one row per lane at most; 0: no tiles
+  int  per_thread = 0; // set by ShareOut(): most entries per lane before a second lane shares the unit
 };
 // Sets the rules that a format leaves open: how units are distributed over lanes and warps, so that the whole device is
 // used
@@ -203,9 +204,11 @@ cudaError_t ShareOutGroups(const SpMVCudaCSR &, const Survey &, SliceRules *);
 // Create the layouts, with zeros as values. *store is NULL if diagonals would store more than `limit`
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &, const Nodes &, bool single, int64_t limit, cudaStream_t,
                             _n_SpMVCudaStore **store);
-// groups: NULL, or the row groups of a matrix without node blocks.
-cudaError_t SlicesCreate(const SpMVCudaCSR &, const Nodes &, const RowGroups *groups, bool single, const Survey &,
-                         SliceRules, const SpMVNames &, cudaStream_t, _n_SpMVCudaStore **);
+// groups: NULL, or the row groups of a matrix without node blocks. Takes the arrays of tiles, if there are any
+cudaError_t SlicesCreate(const SpMVCudaCSR &, const Nodes &, const RowGroups *groups, Tiles *tiles, bool single,
+                         const Survey &, SliceRules, const SpMVNames &, cudaStream_t, _n_SpMVCudaStore **);
+// Finds tiles if products with them take clearly less time; otherwise tiles->count stays 0
+cudaError_t FindTiles(const SpMVCudaCSR &, const Survey &, const SliceRules &, cudaStream_t, Tiles *tiles);
 
 // The choice that the formats share: node blocks if there are any; diagonals if they take fewer bytes than slices; row
 // groups if there are enough of them; otherwise slices of single entries
@@ -214,8 +217,9 @@ struct Choice {
   int  node;
   bool diagonals; // diagonals may be used
   bool single;    // store values in single precision
-  // names of the kernels for slices of entries, of node blocks and of row groups
-  const SpMVNames &entries, &nodes, &groups;
+  bool reorder;   // tiles may be used
+  // names of the kernels for slices of entries, of node blocks and of row groups, and for tiles
+  const SpMVNames &entries, &nodes, &groups, &tiles;
 
   std::function<SliceRules(const Survey &, int bs, int64_t entries)> rules; // the format's own rules for slices
 };

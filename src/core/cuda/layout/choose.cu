@@ -86,10 +86,17 @@ struct Layouts {
     return ShareOutGroups(csr, survey, &rules);
   }
 
-  cudaError_t Slices(const SliceRules &r, _n_SpMVCudaStore **store) const
+  cudaError_t Slices(SliceRules r, _n_SpMVCudaStore **store) const
   {
-    const SpMVNames &names = groups.count ? c.groups : nodes.bs > 1 ? c.nodes : c.entries;
-    return SlicesCreate(csr, nodes, groups.count ? &groups : nullptr, c.single, survey, r, names, stream, store);
+    Tiles tiles;
+    if (c.reorder && nodes.bs == 1 && !groups.count) SPMV_TRY(FindTiles(csr, survey, r, stream, &tiles));
+    if (tiles.count) { // rows are sorted within tiles, by length alone
+      r.tile = r.sigma = tiles.size;
+      r.by_column      = false;
+    }
+    const SpMVNames &names = groups.count ? c.groups : tiles.count ? c.tiles : nodes.bs > 1 ? c.nodes : c.entries;
+    return SlicesCreate(csr, nodes, groups.count ? &groups : nullptr, &tiles, c.single, survey, r, names, stream,
+                        store);
   }
 };
 

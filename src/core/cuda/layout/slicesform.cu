@@ -94,7 +94,7 @@ __device__ void form(const int *length, const int *rows, int first, int end, int
       last                 = first + (other ? __ffs(other) - 1 : WARP);
     }
     const int left = last - first;
-    int       lu = bs == 1 && !rows && !r.threads ? MAX_LU : 0, lt = 0, w = 0, units;
+    int       lu = bs == 1 && !rows && !r.threads && !r.tile ? MAX_LU : 0, lt = 0, w = 0, units;
     for (; lu; lu--) { // as many units per lane as fit in eight vectors
       if (here > 8 >> lu || WARP << (lu - 1) >= left) continue;
       w = longest(length, first, min(left, WARP << lu));
@@ -119,9 +119,10 @@ __device__ void form(const int *length, const int *rows, int first, int end, int
   }
 }
 
-__device__ int rank_of(int lu, int lt, int steps) // slices of rank 0 come first
+// Slices of rank 0 come first. Those of a tile stay together
+__device__ int rank_of(const SliceRules &r, int lu, int lt, int steps)
 {
-  return lt == 5 ? 0 : steps << lu > 8 ? 1 : 2;
+  return r.tile ? 1 : lt == 5 ? 0 : steps << lu > 8 ? 1 : 2;
 }
 
 struct Found {
@@ -150,7 +151,7 @@ __global__ void count_slices(int places, int window, int windows, const int *len
   bool    several = false;
   form(length, rows, w * window, min(places, (w + 1) * window), bs, r,
        [&](int first, int, int lu, int lt, int steps, int parts) {
-         const int own = rows ? rows[first] : 1, rank = rank_of(lu, lt, steps * own), add = parts ? parts : 1;
+         const int own = rows ? rows[first] : 1, rank = rank_of(r, lu, lt, steps * own), add = parts ? parts : 1;
          n[0] += rank == 0 ? add : 0;
          n[1] += rank == 1 ? add : 0;
          n[2] += rank == 2 ? add : 0;
@@ -179,7 +180,7 @@ __global__ void write_slices(int places, int window, int windows, const int *len
   int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, part = counts[4 * W + w] - counts[4 * W];
   form(length, rows, w * window, min(places, (w + 1) * window), bs, r,
        [&](int first, int units, int lu, int lt, int steps, int parts) {
-         const int      rank  = rank_of(lu, lt, rows ? steps * rows[first] : steps);
+         const int      rank  = rank_of(r, lu, lt, rows ? steps * rows[first] : steps);
          const unsigned shape = rows ? GroupShape(rows[first]) : 0;
          int64_t        s     = rank == 0 ? at[0] : rank == 1 ? at[1] : at[2];
          const int      add   = parts ? parts : 1;
@@ -201,11 +202,18 @@ __global__ void write_slices(int places, int window, int windows, const int *len
        });
 }
 
+// counts: prefix sums, as in write_slices(), where a window is a tile. start: of the columns of each tile
+__global__ void write_tiles(int tiles, const int64_t *counts, const int *start, Tile *tile)
+{
+  const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (t < tiles) tile[t] = {(int)counts[tiles + t], (int)counts[tiles + t + 1], start[t], start[t + 1]};
+}
+
 // ------------------------------------------------------------------------------------------------ columns
 
 template <class I>
-__global__ void measure(View<I> v, int count, Slice *slice, const int *order, int chunk, bool narrow, int64_t *values,
-                        int64_t *indices)
+__global__ void measure(View<I> v, int count, Slice *slice, const int *order, int chunk, bool narrow, bool tiled,
+                        int64_t *values, int64_t *indices)
 {
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= count) {
@@ -215,8 +223,8 @@ __global__ void measure(View<I> v, int count, Slice *slice, const int *order, in
   Slice self  = slice[s];
   int   least = INT_MAX, most = -1, tail = WARP, start = 0;
   // one index serves all rows of a group anyway
-  bool runs = narrow && LogT(self.shape) == 5 && !HasGroups(self.shape), line = runs;
-  entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {
+  bool runs = narrow && !tiled && LogT(self.shape) == 5 && !HasGroups(self.shape), line = runs;
+  auto find = [&](int k, bool own, int entry, int64_t start_of_row) {
     const int col = own ? v.col(start_of_row, entry) : -1;
     if (own) {
       least = min(least, col);
@@ -233,12 +241,15 @@ __global__ void measure(View<I> v, int count, Slice *slice, const int *order, in
       if (k == 0) start = first;
       line = line && first == start + k * WARP;
     }
-  });
+  };
+  if (!tiled) entries(v, self, order, chunk, find);
   least = __reduce_min_sync(ALL, least);
   most  = __reduce_max_sync(ALL, most);
   if (lane) return;
   const int steps = self.steps << LogU(self.shape);
-  const int mode  = runs ? (line ? LINE : RUNS) : narrow && most >= 0 && most - least < (int)NO_COLUMN ? NARROW : WIDE;
+  const int mode  = runs                                                              ? (line ? LINE : RUNS)
+                    : tiled || (narrow && most >= 0 && most - least < (int)NO_COLUMN) ? NARROW
+                                                                                      : WIDE;
   slice[s].base   = mode == NARROW ? least : mode == LINE ? start : 0;
   slice[s].shape  = self.shape | mode << 5 | (runs || HasGroups(self.shape) ? tail << 17 : 0);
   values[s]       = (int64_t)steps * Rows(self.shape);
@@ -270,6 +281,42 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
   }
 }
 
+// Writes the columns of a tile as places in its list, which is copied to shared memory
+template <class I>
+__global__ void __launch_bounds__(256)
+    write_places(View<I> v, const Tile *tiles, const int *list, Slice *slice, const int *order, const int64_t *values,
+                 const int64_t *indices, char *index)
+{
+  const Tile tile = tiles[blockIdx.x];
+  const int  lane = threadIdx.x % WARP, n = tile.list_end - tile.list;
+  int       *column = (int *)spmv_shared;
+  for (int k = (int)threadIdx.x; k < n; k += (int)blockDim.x) column[k] = list[tile.list + k];
+  __syncthreads();
+  for (int s = tile.slice + (int)threadIdx.x / WARP; s < tile.slice_end; s += (int)blockDim.x / WARP) {
+    const Slice   self  = slice[s];
+    const int64_t piece = indices[s] - indices[0];
+    auto         *p     = (unsigned short *)(index + piece * 32);
+    entries(v, self, order, 0, [&](int k, bool own, int entry, int64_t start_of_row) {
+      int low = 0;
+      if (own) {
+        const int col = v.col(start_of_row, entry);
+        for (int high = n - 1, middle; low < high;) {
+          middle = (low + high) / 2;
+          if (column[middle] < col)
+            low = middle + 1;
+          else
+            high = middle;
+        }
+      }
+      p[k * WARP + lane] = (unsigned short)(own ? low : NO_COLUMN);
+    });
+    if (lane) continue;
+    slice[s].value = (unsigned)values[s];
+    slice[s].index = (unsigned)piece;
+    slice[s].base  = tile.list;
+  }
+}
+
 } // namespace
 
 cudaError_t LoadSlices()
@@ -280,9 +327,10 @@ cudaError_t LoadSlices()
 cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, const SliceRules &rules,
                               const RowGroups *row_groups, cudaStream_t stream, Array<int> *rows)
 {
-  const int  units = (int)(csr.m / bs);
-  const bool sort  = row_groups || rules.by_column || rules.sigma != 1;
-  if (some_rows || sort) SPMV_TRY(order.Alloc(places, stream));
+  const int  units   = (int)(csr.m / bs);
+  const bool sort    = row_groups || rules.by_column || rules.sigma != 1;
+  const bool ordered = order; // by clusters
+  if ((some_rows || sort) && !ordered) SPMV_TRY(order.Alloc(places, stream));
   if (some_rows) {
     Scratch<int64_t> flag(stream);
     SPMV_TRY(flag.Alloc((size_t)units + 1));
@@ -294,7 +342,7 @@ cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, cons
     SPMV_TRY(ListFlagged(units, flag, order, stream));
   } else if (row_groups)
     SPMV_TRY(cudaMemcpyAsync(order, row_groups->first, places * sizeof(int), cudaMemcpyDeviceToDevice, stream));
-  else if (sort)
+  else if (sort && !ordered)
     SPMV_LAUNCH(places, 256, stream, iota, places, order);
   if (!sort || !places) return cudaSuccess;
 
@@ -333,7 +381,8 @@ static cudaError_t Window(int places, int64_t entries, const SliceRules &rules, 
   return cudaSuccess;
 }
 
-cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, const int *rows, cudaStream_t stream)
+cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, const int *rows, const int *start,
+                              cudaStream_t stream)
 {
   const int        sums = rows ? RowGroups::MOST : bs; // of each part of a long unit
   int              window;
@@ -342,6 +391,7 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   Found            found;
   Scratch<int64_t> counts(stream);
   SPMV_TRY(Window(places, nodes.Blocks(csr), rules, &window));
+  if (rules.tile) window = rules.tile;
   const int windows = (places + window - 1) / window;
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
@@ -373,6 +423,9 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   }
   SPMV_LAUNCH((int64_t)windows * WARP, 64, stream, write_slices, places, window, windows, length, rows, order, bs,
               rules, counts, slice, parts);
+  if (!rules.tile) return cudaSuccess;
+  SPMV_TRY(tile.Alloc(windows, stream));
+  SPMV_LAUNCH(windows, 256, stream, write_tiles, windows, counts, start, tile);
   return cudaSuccess;
 }
 
@@ -385,7 +438,7 @@ cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &
   int64_t *values = sizes, *indices = sizes + sums;
   SPMV_TRY(WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow,
-                values, indices);
+                tile != nullptr, values, indices);
     return cudaSuccess;
   }));
   SPMV_TRY(ExclusiveSum(sizes, 2 * sums, stream));
@@ -396,6 +449,13 @@ cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &
   if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
   SPMV_TRY(index.Alloc(pieces * 32, stream));
   SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
+  if (tile) {
+    return WithView(csr, nodes, [&](auto v) {
+      write_places<<<(unsigned)tile.Size(), 256, (size_t)most * sizeof(int), stream>>>(v, tile, list, slice, order,
+                                                                                       values, indices, index);
+      return cudaGetLastError();
+    });
+  }
   return WithView(csr, nodes, [&](auto v) {
     SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices,
                 index);

@@ -86,6 +86,13 @@ struct RowGroups {
   Array<int>           first; // first row of each group, in ascending order, and the number of rows
 };
 
+// Rows whose slices a thread block multiplies with a copy of the x that they read: tiles.cu
+struct Tiles {
+  int        count = 0, size = 0, most = 0; // size: rows of each tile; most: columns of a tile
+  Array<int> order;                         // of the rows
+  Array<int> start, list;                   // columns start[t] to start[t + 1] - 1 of the list are tile t's
+};
+
 // Calls f with a view of the CSR's index type: PetscInt, or int for matrices that are created here
 template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, const Nodes &nodes, F f)
 {

@@ -143,7 +143,7 @@ __device__ __forceinline__ void Stage(const SliceArgs &args, const Slice &self, 
       distance[b] = b < here ? __ldcs((const unsigned short *)index + (k0 + b) * WARP + lane) : 0;
 #pragma unroll
     for (int b = 0; b < STEPS; b++)
-      to.col[b * WARP + lane] = distance[b] == (int)NO_COLUMN ? -1 : self.base + distance[b];
+      to.col[b * WARP + lane] = distance[b] == (int)NO_COLUMN ? -1 : Far(args.list, self.base + distance[b]);
   } else { // each step is a run of columns
     const int start = mode == LINE  ? self.base + (k0 + lane) * WARP
                       : lane < here ? __ldg((const int *)index + k0 + lane)

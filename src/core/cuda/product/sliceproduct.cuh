@@ -21,6 +21,64 @@ __device__ __forceinline__ Scalar LoadX(Waited, InShared, int64_t k)
   return ((const Scalar *)spmv_shared)[k];
 }
 
+// A tile's part of x, which its thread block copies to shared memory while the first values are being loaded
+struct InTile {
+  const Scalar *x;
+  const int    *list;
+  int           columns;
+  bool          first; // nothing has been copied yet
+
+  // All threads of the block call it once
+  __device__ __forceinline__ Waited Copy(bool wait, unsigned last_blocks) const
+  {
+    constexpr int EACH   = 4; // numbers of a thread that are loaded at once
+    auto         *shared = (Scalar *)spmv_shared;
+    for (int k0 = 0; k0 < columns; k0 += EACH * (int)blockDim.x) {
+      int    col[EACH];
+      Scalar v[EACH];
+#pragma unroll
+      for (int b = 0; b < EACH; b++) {
+        const int k = k0 + b * (int)blockDim.x + (int)threadIdx.x;
+        col[b]      = k < columns ? __ldcs(list + k) : -1;
+      }
+      Issue();
+      const Waited waited = AwaitInTurn(wait && k0 == 0, last_blocks);
+#pragma unroll
+      for (int b = 0; b < EACH; b++) v[b] = col[b] >= 0 ? LoadX(waited, x + col[b]) : Num::zero();
+      Issue();
+#pragma unroll
+      for (int b = 0; b < EACH; b++) {
+        if (col[b] >= 0) shared[k0 + b * (int)blockDim.x + (int)threadIdx.x] = v[b];
+      }
+    }
+    __syncthreads();
+    return AwaitInTurn(wait, last_blocks);
+  }
+};
+__device__ __forceinline__ Scalar LoadX(Waited waited, const InTile &, int64_t k)
+{
+  return LoadX(waited, InShared{}, k);
+}
+// An entry of x that belongs to a row
+__device__ __forceinline__ Scalar LoadOwn(Waited waited, const Scalar *x, int64_t row)
+{
+  return LoadX(waited, x + row);
+}
+__device__ __forceinline__ Scalar LoadOwn(Waited waited, const InTile &x, int64_t row)
+{
+  return LoadX(waited, x.x + row);
+}
+// Before x is read, with the first loads of the matrix under way
+template <class X>
+__device__ __forceinline__ Waited AwaitX(const X &, bool first_batch, bool wait, unsigned last_blocks)
+{
+  return AwaitInTurn(first_batch && wait, last_blocks);
+}
+__device__ __forceinline__ Waited AwaitX(const InTile &x, bool first_batch, bool wait, unsigned last_blocks)
+{
+  return first_batch && x.first ? x.Copy(wait, last_blocks) : Waited::Before();
+}
+
 /*
   Adds the lane's sums of a slice to d. value: the lane's first value. V: the type of the stored values. An entry is a
   block of ROWS x COLS values: a node block, a single value, or a column of a row group (COLS = 1). U: units per lane.
@@ -77,7 +135,7 @@ __device__ __forceinline__ void AddEntries(const SliceArgs &args, const Slice &s
       }
     }
     Issue();
-    const Waited waited = AwaitInTurn(k0 == 0 && wait, args.last_blocks);
+    const Waited waited = AwaitX(x, k0 == 0, wait, args.last_blocks);
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const bool own = MODE == NARROW || MODE == EITHER ? col[b] != none : col[b] >= 0;

@@ -19,7 +19,7 @@
 namespace spmv {
 namespace {
 
-constexpr int BLOCK = Tuning::SLICES_BLOCK;
+constexpr int BLOCK = Tuning::SLICES_BLOCK, TILE_BLOCK = Tuning::TILE_BLOCK;
 
 using Args = SliceArgs;
 
@@ -33,7 +33,9 @@ __device__ __forceinline__ void add_slice(const Args &args, const Slice &self, i
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
   const int     mode  = ModeOf(self.shape);
   const V      *value = FirstValue((const V *)args.value, self, BS * BS) + lane;
-  if (mode == WIDE)
+  if constexpr (std::is_same_v<X, InTile>)
+    AddEntries<V, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
+  else if (mode == WIDE)
     AddEntries<V, BS, BS, U, WIDE, BATCH>(args, self, value, lane, form, wait, x, d);
   else if (U > 1 || mode == NARROW)
     AddEntries<V, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
@@ -83,7 +85,7 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
 #pragma unroll
     for (int i = 0; i < BS; i++) {
       y[r + i] = Result(form, z, r + i, d[u * BS + i]);
-      if constexpr (USE == DOT) AddTo(sums, Term(dot->hermitian, LoadX(waited, x, r + i), d[u * BS + i]));
+      if constexpr (USE == DOT) AddTo(sums, Term(dot->hermitian, LoadOwn(waited, x, r + i), d[u * BS + i]));
     }
   }
 }
@@ -124,6 +126,36 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
   // one warp waits, so that all previous work is done when all warps are
   if (USE == FUSED ? s == 0 : !args.settled) AwaitPrevious();
   if (s < args.slices) multiply<V, BS, MANY, USE>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
+  if constexpr (HasSums(USE)) {
+    AwaitPrevious();
+    DotOf(arguments)->Store(sums);
+  }
+}
+
+// A thread block multiplies a tile
+template <class V, Use USE>
+__global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::TILES)
+    tiles(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+{
+  const Args &args = ArgsOf(arguments);
+  const int   lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  const bool  wait                           = USE != FUSED && args.settled;
+  PetscReal   sums[EpilogueOf<USE>::NUMBERS] = {};
+  if (USE == FUSED) LetNextBegin();
+  if (USE == FUSED ? blockIdx.x == 0 && warp == 0 : !args.settled) AwaitPrevious(); // as in slices()
+  const int4 t   = LoadOrdered((const int4 *)args.tile + blockIdx.x);               // a Tile
+  InTile     own = {x, args.list + t.z, t.w - t.z, true};
+  for (int s = t.x + warp; s < t.y; s += TILE_BLOCK / WARP) {
+    Slice self = ReadSlice(args, s);
+    self.base  = 0; // columns are places in shared memory
+    if (own.first && !self.steps) {
+      own.Copy(wait, args.last_blocks);
+      own.first = false;
+    }
+    product<V, 1, USE, 1>(args, DotOf(arguments), sums, self, lane, form, own, z, y);
+    own.first = false;
+  }
+  if (own.first) own.Copy(wait, args.last_blocks); // the warp has no slice
   if constexpr (HasSums(USE)) {
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
@@ -176,10 +208,10 @@ __global__ void sample_lines(Args args, int samples, unsigned long long *sum)
   if (w >= samples) return;
   const Slice self = args.slice[(int64_t)w * args.slices / samples];
   if (!self.steps) return;
-  const int column =
-      Column(self, ModeOf(self.shape), args.index + (int64_t)self.index * 32, self.steps / 2, self.steps, lane);
-  const int      line  = column < 0 ? -1 : (int)(column * (int64_t)sizeof(Scalar) / LINE_BYTES);
-  const bool     first = (__match_any_sync(ALL, line) & ((1u << lane) - 1)) == 0;
+  const int  column = Column(self, ModeOf(self.shape), args.index + (int64_t)self.index * 32, args.list, self.steps / 2,
+                             self.steps, lane);
+  const int  line   = column < 0 ? -1 : (int)(column * (int64_t)sizeof(Scalar) / LINE_BYTES);
+  const bool first  = (__match_any_sync(ALL, line) & ((1u << lane) - 1)) == 0;
   const unsigned lines = __popc(__ballot_sync(ALL, first && line >= 0));
   if (lane) return;
   atomicAdd(sum, (unsigned long long)self.steps);
@@ -276,6 +308,16 @@ struct Slices : SlicedStore {
   size_t        shared     = 0; // bytes of x in shared memory; 0: products read it from global memory
   int           processors = 0, most_shared = 0;
 
+  template <class V> cudaError_t TakeTiles()
+  {
+    kernel[MULT].Choose((const void *)tiles<V, MULT>);
+    kernel[FUSED].Choose((const void *)tiles<V, FUSED>);
+    if constexpr (std::is_same_v<V, Scalar>) {
+      kernel[DOT].Choose((const void *)tiles<V, DOT>);
+      kernel[DOTS].Choose((const void *)tiles<V, DOTS>);
+    }
+    return kernel[MULT].Load();
+  }
   template <class V, int BS, bool MANY = false> cudaError_t Take()
   {
     kernel[MULT].Choose((const void *)slices<V, BS, MANY, MULT>);
@@ -303,7 +345,8 @@ struct Slices : SlicedStore {
     unsigned long long          found[2]; // as in sample_lines()
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most_shared));
-    if (bs > 1 || many || grouped || some_rows || !args.slices || bytes > (size_t)most_shared) return cudaSuccess;
+    if (bs > 1 || many || grouped || some_rows || !args.slices || bytes > (size_t)most_shared || tile)
+      return cudaSuccess;
     if (limits.shared_lines) {
       if (value.Bytes() * Tuning::SHARED_SHARE < bytes * (size_t)processors) return cudaSuccess;
       SPMV_TRY(sum.Alloc(2));
@@ -323,7 +366,7 @@ struct Slices : SlicedStore {
       return kernel[MULT].Load();
     }
     switch (bs) {
-    case 1: return many ? Take<V, 1, true>() : Take<V, 1>();
+    case 1: return tile ? TakeTiles<V>() : many ? Take<V, 1, true>() : Take<V, 1>();
     case 2: return Take<V, 2>();
     case 3: return Take<V, 3>();
     case 4: return Take<V, 4>();
@@ -374,9 +417,9 @@ struct Slices : SlicedStore {
     if (use == EACH || (use == FUSED && some_rows) || (HasSums(use) && (single || some_rows || split))) return false;
     const bool copies = use == MULT && shared;
     call->kernel      = &kernel[use];
-    call->grid        = !args.slices ? 0 : copies ? (unsigned)processors : Grid();
-    call->block       = copies ? SHARED_BLOCK : BLOCK;
-    call->shared      = copies ? shared : 0;
+    call->grid        = !args.slices ? 0 : copies ? (unsigned)processors : tile ? (unsigned)tile.Size() : Grid();
+    call->block       = copies ? SHARED_BLOCK : tile ? TILE_BLOCK : BLOCK;
+    call->shared      = copies ? shared : tile ? (size_t)most * sizeof(Scalar) : 0;
     if (copies) {
       call->Take(SharedArgs{args, n}).args.settled = settled;
       return true;
@@ -420,7 +463,7 @@ struct Slices : SlicedStore {
     s->slices    = args.slices;
     s->long_rows = (PetscInt64)long_units * bs;
     s->bytes     = slice.Bytes() + order.Bytes() + parts.Bytes() + value.Bytes() + partial.Bytes() + index.Bytes() +
-               arrived.Bytes() + by_rows.Bytes();
+               arrived.Bytes() + by_rows.Bytes() + tile.Bytes() + list.Bytes();
     s->node = bs;
   }
 };
@@ -432,7 +475,7 @@ cudaError_t LoadSliceProducts()
   return Load((const void *)slices<Scalar, 1, false, MULT>);
 }
 
-cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGroups *groups, bool single,
+cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGroups *groups, Tiles *tiles, bool single,
                          const Survey &survey, SliceRules rules, const SpMVNames &names, cudaStream_t stream,
                          _n_SpMVCudaStore **store)
 {
@@ -450,16 +493,21 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   s->some_rows = !groups && survey.empty > units / 2;
   s->grouped   = groups != nullptr;
   s->places    = groups ? groups->count : s->some_rows ? units - survey.empty : units;
+  if (tiles->count) {
+    s->most = tiles->most;
+    s->order.Swap(tiles->order);
+    s->list.Swap(tiles->list);
+  }
   Scratch<int> rows(stream);
   SPMV_TRY(s->Sort(csr, survey, rules, groups, stream, &rows));
-  SPMV_TRY(s->Form(csr, rules, rows, stream));
+  SPMV_TRY(s->Form(csr, rules, rows, tiles->start, stream));
   SPMV_TRY(s->IndexColumns(csr, rules, stream));
   SPMV_TRY(s->value.Alloc((size_t)s->steps * WARP * bs * bs * StoredSize(single), stream));
   SPMV_TRY(s->value.Zero(stream));
   uint64_t policy;
   SPMV_TRY(ChoosePolicy(s->value.Bytes(), (size_t)(csr.m + csr.n) * sizeof(Scalar), stream, &policy));
   s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived,
-             policy,         false,    0,        {}};
+             policy,         false,    0,        {},       s->tile,          s->list};
   SPMV_TRY(s->ShareX(csr, stream));
   return WithStored(single, [&](auto type) { return s->Pick(type); });
 }

@@ -80,6 +80,10 @@ __host__ __device__ __forceinline__ const V *FirstValue(const V *value, const Sl
   return value + (int64_t)self.value * (WARP * per_entry);
 }
 
+struct Tile {
+  int slice, slice_end, list, list_end; // its slices, and its columns in the list
+};
+
 struct SliceArgs {
   int          slices;
   const Slice *slice;
@@ -93,6 +97,8 @@ struct SliceArgs {
   bool         settled;     // wait for the previous kernel only before x is read: see Kernel
   unsigned     last_blocks; // see AwaitInTurn()
   Offdiagonal  offdiag;     // for products with a halo
+  const Tile  *tile;        // NULL: there are no tiles
+  const int   *list;        // of the tiles' columns: a slice has distances from its base in the list
 };
 
 // Fills may change a slice's shape
@@ -159,26 +165,35 @@ struct SlicedStore : _n_SpMVCudaStore {
   Array<Scalar>   partial;
   Array<char>     index;
   Array<unsigned> arrived;
+  int             most = 0; // columns of a tile
+  Array<Tile>     tile;
+  Array<int>      list;
 
   // Puts the units in the order in which they form slices, without the empty ones if products write only some rows.
   // rows: of the row group at each place
   cudaError_t Sort(const SpMVCudaCSR &, const Survey &, const SliceRules &, const RowGroups *, cudaStream_t,
                    Array<int> *rows);
-  // rows: NULL if there are no row groups
-  cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, const int *rows, cudaStream_t);
+  // rows: NULL if there are no row groups. start: of the columns of tiles
+  cudaError_t Form(const SpMVCudaCSR &, const SliceRules &, const int *rows, const int *start, cudaStream_t);
   cudaError_t IndexColumns(const SpMVCudaCSR &, const SliceRules &, cudaStream_t);
 };
 
 // The kernels for row groups (groups.cu); with sums, only for values that are not stored as Single
 const void *GroupsProduct(bool single, Use);
 
+// The column of an entry of a slice with 16-bit distances
+__device__ __forceinline__ int Far(const int *list, int at)
+{
+  return list ? __ldg(list + at) : at;
+}
 // The column of a lane's entry in step k, or -1 if it has none
-__device__ __forceinline__ int Column(const Slice &self, int mode, const char *index, int k, int steps, int lane)
+__device__ __forceinline__ int Column(const Slice &self, int mode, const char *index, const int *list, int k, int steps,
+                                      int lane)
 {
   if (mode == WIDE) return __ldcs((const int *)index + k * WARP + lane);
   if (mode == NARROW) {
     const int distance = __ldcs((const unsigned short *)index + k * WARP + lane);
-    return distance == (int)NO_COLUMN ? -1 : self.base + distance;
+    return distance == (int)NO_COLUMN ? -1 : Far(list, self.base + distance);
   }
   if (k == steps - 1 && lane >= Tail(self.shape)) return -1;
   return mode == LINE ? self.base + k * WARP + lane : __ldg((const int *)index + k) + lane;

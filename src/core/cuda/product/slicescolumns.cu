@@ -44,7 +44,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
       const int  k = k0 + b;
       const bool in =
           COLS == 1 ? k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)) : BATCH == 1 || k < steps;
-      col[b] = in ? Column(self, mode, index, k, steps, lane) : -1;
+      col[b] = in ? Column(self, mode, index, arguments.args.list, k, steps, lane) : -1;
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++)
         v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * stride + i) * WARP) : Traits<V>::zero();

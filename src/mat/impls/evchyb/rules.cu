@@ -10,7 +10,7 @@ constexpr int WINDOW       = 1024;  // rows that are sorted together
 constexpr int WINDOW_NODES = 65536; // node rows that are sorted together
 
 constexpr SpMVNames ROWS = SPMV_NAMES("CUDA EVC-HYB rows"), NODES = SPMV_NAMES("CUDA EVC-HYB rows of node blocks"),
-                    GROUPS = SPMV_NAMES("CUDA EVC-HYB rows in groups");
+                    GROUPS = SPMV_NAMES("CUDA EVC-HYB rows in groups"), TILES = SPMV_NAMES("CUDA EVC-HYB tiles");
 
 } // namespace
 } // namespace spmv
@@ -29,9 +29,11 @@ cudaError_t SpMVCudaEVCHYBSetUp(const SpMVCudaCSR *csr, const void *params, Pets
     Choice c = {p->common.compress ? (int)p->common.node : 1,
                 p->common.compress && kernel != SPMV_KERNEL_SLICES,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
+                p->common.reorder == SPMV_REORDER_AUTO && p->common.compress,
                 ROWS,
                 NODES,
                 GROUPS,
+                TILES,
                 nullptr};
     c.rules = [p](const Survey &s, int bs, int64_t) {
       SliceRules r;

@@ -14,7 +14,7 @@ constexpr int WINDOW_SHORT = 4096;
 constexpr int SHORT        = 16; // entries
 
 constexpr SpMVNames ROWS = SPMV_NAMES("CUDA SELL-P slices"), NODES = SPMV_NAMES("CUDA SELL-P slices of node blocks"),
-                    GROUPS = SPMV_NAMES("CUDA SELL-P slices of row groups");
+                    GROUPS = SPMV_NAMES("CUDA SELL-P slices of row groups"), TILES = SPMV_NAMES("CUDA SELL-P tiles");
 
 } // namespace
 } // namespace spmv
@@ -34,9 +34,11 @@ cudaError_t SpMVCudaSELLPSetUp(const SpMVCudaCSR *csr, const void *params, Petsc
     Choice c = {p->common.compress ? (int)p->common.node : 1,
                 p->common.compress && kernel != SPMV_KERNEL_SLICES && !p->t && p->sigma <= 1,
                 p->common.single && sizeof(Single) < sizeof(Scalar),
+                p->common.reorder == SPMV_REORDER_AUTO && p->common.compress && !p->sigma && !p->t,
                 ROWS,
                 NODES,
                 GROUPS,
+                TILES,
                 nullptr};
     c.rules = [p, &A](const Survey &s, int bs, int64_t entries) {
       SliceRules r;

@@ -64,6 +64,8 @@ PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char te
 +  -mat_spmv_node_size <s>      - size of the dense blocks that the matrix consists of, up to 8 (up to 6 on a GPU, where some blocks may be incomplete);
                                   1 for no blocks, 0 (the default) to detect them and, on a GPU, groups of rows with
                                   equal columns
+.  -mat_spmv_reorder <auto,off> - on a GPU, whether rows may be stored in an order that follows the graph of the matrix, where a product takes less time
+                                  then (default auto)
 .  -mat_spmv_setup_after <n>    - on the host, number of products with `MATAIJ`'s format before this format is set up; 0 sets it up in the first product,
                                   -1 (the default) chooses the number of products that take as long as the set-up
 .  -mat_spmv_halo <type>        - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc

@@ -3,9 +3,10 @@
 */
 #include "matspmv.h"
 
-const char *const SpMVKernelTypes[] = {"auto", "slices", "csr", "aij", "paper", "SpMVKernel", "SPMV_KERNEL_", NULL};
-const char *const SpMVHaloTypes[]   = {"auto", "peer", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
-const char *const SpMVCOOPlaces[]   = {"auto", "host", "device", "SpMVCOOPlace", "SPMV_COO_", NULL};
+const char *const SpMVKernelTypes[]  = {"auto", "slices", "csr", "aij", "paper", "SpMVKernel", "SPMV_KERNEL_", NULL};
+const char *const SpMVHaloTypes[]    = {"auto", "peer", "nccl", "host", "petsc", "SpMVHaloType", "SPMV_HALO_", NULL};
+const char *const SpMVReorderTypes[] = {"off", "auto", "SpMVReorder", "SPMV_REORDER_", NULL};
+const char *const SpMVCOOPlaces[]    = {"auto", "host", "device", "SpMVCOOPlace", "SPMV_COO_", NULL};
 
 /* An integer option within [lower, upper]. PetscOptionsRangeInt() cannot be used: it rejects the default 0 ("choose")
    as out of range */
@@ -64,6 +65,7 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
 {
   static const char *const names[]  = {"node_size", "kernel", "setup_after", "compress", "single"};
   PetscBool                compress = (PetscBool)p->compress, single = (PetscBool)p->single;
+  PetscEnum                reorder = (PetscEnum)p->reorder;
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names); k++)
@@ -81,6 +83,9 @@ PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, cons
                              compress, &compress, NULL));
   PetscCall(PetscOptionsBool("-mat_spmv_single", "On a GPU, store values in single precision (sums stay double)",
                              manual, single, &single, NULL));
+  PetscCall(PetscOptionsEnum("-mat_spmv_reorder", "On a GPU, whether the order of rows may follow the graph", manual,
+                             SpMVReorderTypes, reorder, &reorder, NULL));
+  p->reorder  = (PetscInt)reorder;
   p->compress = compress;
   p->single   = single;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,0 +1,318 @@
+/*
+  Tiles: rows whose slices one thread block multiplies with a copy of the x that they read in its shared memory.
+
+  Rows of a mesh read each number of x many times, from distant places if neighbors have distant numbers. A tile has
+  rows that are close to one another in the graph of the matrix, so that they read few different numbers, and it has a
+  list of these. Neither the rows nor the columns of the matrix are renumbered.
+
+  Clusters are the cells of Voronoi diagrams of the graph. Rows are seeds at random, and each row belongs to the seed
+  from which a breadth-first search reaches it first. There are four diagrams, with ever fewer seeds. The rows are
+  sorted by their cell in the coarsest one, then by that in the next one, and so on. So rows that follow one another
+  are close, wherever tiles begin.
+*/
+#include "core/cuda/stores.cuh"
+#include <cub/block/block_radix_sort.cuh>
+
+namespace spmv {
+namespace {
+
+constexpr int SWEEPS = Tuning::TILE_SWEEPS;
+
+__device__ __forceinline__ unsigned hash(unsigned h)
+{
+  h = (h ^ h >> 16) * 0x7feb352du;
+  h = (h ^ h >> 15) * 0x846ca68bu;
+  return h ^ h >> 16;
+}
+
+// ------------------------------------------------------------------------------------------------ clusters
+
+struct Cells { // the seeds of a unit's cells, the finest diagram first; -1: not yet found
+  int4 seed;
+
+  __device__ bool all() const
+  {
+    return (seed.x | seed.y | seed.z | seed.w) >= 0;
+  }
+  __device__ void take(const int4 &o) // those of a neighbor, for those that are not found
+  {
+    if (seed.x < 0) seed.x = o.x;
+    if (seed.y < 0) seed.y = o.y;
+    if (seed.z < 0) seed.z = o.z;
+    if (seed.w < 0) seed.w = o.w;
+  }
+};
+
+__global__ void choose_seeds(int rows, int4 *cells, int *go)
+{
+  const int u = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (u <= SWEEPS) go[u] = u == 0;
+  if (u >= rows) return;
+  const unsigned h = hash((unsigned)u + 1); // one in 8, 64, 512 and 4096 rows
+  cells[u]         = {h >> 29 ? -1 : u, h >> 26 ? -1 : u, h >> 23 ? -1 : u, h >> 20 ? -1 : u};
+}
+
+// One step of all searches. go[sweep]: the sweep before has found something. Each unit takes the cells of its first
+// neighbor that had one before the sweep, so that the result is the same each time
+template <class I> __global__ void extend(View<I> v, int sweep, const int4 *from, int4 *to, int *go)
+{
+  const int u = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (u >= v.units || !go[sweep]) return;
+  Cells own = {from[u]};
+  if (!own.all()) {
+    const int64_t start = v.start(u);
+    const int     len   = v.len(u);
+    const int4    old   = own.seed;
+    for (int q = 0; q < len && !own.all(); q++) own.take(__ldg(from + v.col(start, q)));
+    if (own.seed.x != old.x || own.seed.y != old.y || own.seed.z != old.z || own.seed.w != old.w) Raise(go + sweep + 1);
+  }
+  to[u] = own.seed;
+}
+
+// Cells with equal bits are only mixed
+__global__ void cell_keys(int rows, const int4 *even, const int4 *odd, const int *go, uint64_t *key, int *order)
+{
+  const int u     = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  int       sweep = 0;
+  if (u >= rows) return;
+  while (sweep < SWEEPS && go[sweep]) sweep++;
+  const int4 c = (sweep % 2 ? odd : even)[u];
+  key[u] =
+      (uint64_t)(hash(c.w) >> 16) << 32 | (uint64_t)(hash(c.z) >> 20) << 20 | hash(c.y) >> 22 << 10 | hash(c.x) >> 22;
+  order[u] = u;
+}
+constexpr int CELL_BITS = 48;
+
+cudaError_t Cluster(const SpMVCudaCSR &csr, int rows, cudaStream_t stream, Array<int> &order)
+{
+  Scratch<int4>     even(stream), odd(stream);
+  Scratch<int>      go(stream);
+  Scratch<uint64_t> key(stream);
+  SPMV_TRY(even.Alloc(rows));
+  SPMV_TRY(odd.Alloc(rows));
+  SPMV_TRY(go.Alloc(SWEEPS + 1));
+  SPMV_TRY(key.Alloc(rows));
+  SPMV_TRY(order.Alloc(rows, stream));
+  SPMV_LAUNCH(rows, 256, stream, choose_seeds, rows, even, go);
+  SPMV_TRY(WithView(csr, 1, [&](auto v) {
+    for (int s = 0; s < SWEEPS; s++)
+      SPMV_LAUNCH(rows, 256, stream, extend, v, s, s % 2 ? odd : even, s % 2 ? even : odd, go);
+    return cudaSuccess;
+  }));
+  SPMV_LAUNCH(rows, 256, stream, cell_keys, rows, even, odd, go, key, order);
+  return SortPairs(key, order, rows, CELL_BITS, stream);
+}
+
+// ------------------------------------------------------------------------------------------------ lists of columns
+
+constexpr int BLOCK = Tuning::TILE_SETUP_BLOCK, MOST = Tuning::TILE_COLUMNS, EACH = MOST / BLOCK, SLOTS = 8192;
+constexpr int LANES = 4; // that read a row together
+using SortColumns   = cub::BlockRadixSort<int, BLOCK, EACH>;
+
+// A thread block lists the columns of a tile in ascending order, and counts them
+template <class I>
+__global__ void __launch_bounds__(BLOCK)
+    list_columns(View<I> v, int tile, int bits, const int *order, int *columns, int64_t *count, int *most)
+{
+  __shared__ union {
+    int                               slot[SLOTS]; // a hash table
+    int                               list[MOST];
+    typename SortColumns::TempStorage sort;
+  } shared;
+  __shared__ int n;
+  const int      first = (int)blockIdx.x * tile, end = min(v.units, first + tile);
+  int            own[SLOTS / BLOCK], sorted[EACH];
+
+  for (int k = (int)threadIdx.x; k < SLOTS; k += BLOCK) shared.slot[k] = -1;
+  if (threadIdx.x == 0) n = 0;
+  __syncthreads();
+  for (int p = first + (int)threadIdx.x / LANES; p < end; p += BLOCK / LANES) {
+    const int     u = order[p], len = v.len(u);
+    const int64_t start = v.start(u);
+    // some of the table stays empty
+    for (int q = (int)threadIdx.x % LANES; q < len && LoadShared(&n) <= MOST; q += LANES) {
+      const int col = v.col(start, q);
+      unsigned  at  = hash((unsigned)col) % SLOTS;
+      for (int old; (old = atomicCAS(shared.slot + at, -1, col)) != col; at = (at + 1) % SLOTS) {
+        if (old >= 0) continue;
+        atomicAdd(&n, 1);
+        break;
+      }
+    }
+  }
+  __syncthreads();
+  const int columns_of_tile = n;
+#pragma unroll
+  for (int k = 0; k < SLOTS / BLOCK; k++) own[k] = shared.slot[k * BLOCK + threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x == 0) n = 0;
+  for (int k = (int)threadIdx.x; k < MOST; k += BLOCK) shared.list[k] = INT_MAX;
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < SLOTS / BLOCK; k++) {
+    const int at = own[k] >= 0 ? atomicAdd(&n, 1) : MOST;
+    if (at < MOST) shared.list[at] = own[k];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < EACH; k++) sorted[k] = shared.list[threadIdx.x * EACH + k];
+  __syncthreads();
+  SortColumns(shared.sort).Sort(sorted, 0, bits); // what fills the list up stays last
+#pragma unroll
+  for (int k = 0; k < EACH; k++) columns[(int64_t)blockIdx.x * MOST + threadIdx.x * EACH + k] = sorted[k];
+  if (threadIdx.x) return;
+  atomicMax(most, columns_of_tile);
+  count[blockIdx.x] = columns_of_tile;
+  if (blockIdx.x == gridDim.x - 1) count[gridDim.x] = 0;
+}
+
+__global__ void __launch_bounds__(BLOCK) join_lists(const int *columns, const int64_t *sum, int *start, int *list)
+{
+  const int at = (int)sum[blockIdx.x], n = (int)(sum[blockIdx.x + 1] - at);
+  for (int k = (int)threadIdx.x; k < n; k += BLOCK) list[at + k] = columns[(int64_t)blockIdx.x * MOST + k];
+  if (threadIdx.x == 0) start[blockIdx.x] = at;
+  if (threadIdx.x == 0 && blockIdx.x == gridDim.x - 1) start[gridDim.x] = at + n;
+}
+
+// Lists the columns of all tiles; leaves tiles->count at 0 if a tile has more than `most`, or if there are too many
+cudaError_t List(const SpMVCudaCSR &csr, int rows, int most, cudaStream_t stream, Tiles *tiles)
+{
+  const int        count = (rows + tiles->size - 1) / tiles->size;
+  int64_t          listed;
+  int              found;
+  Scratch<int>     columns(stream), scratch(stream);
+  Scratch<int64_t> sum(stream);
+  SPMV_TRY(columns.Alloc((size_t)count * MOST));
+  SPMV_TRY(sum.Alloc((size_t)count + 1));
+  SPMV_TRY(scratch.Alloc(1));
+  SPMV_TRY(scratch.Zero(stream));
+  SPMV_TRY(WithView(csr, 1, [&](auto v) {
+    list_columns<<<count, BLOCK, 0, stream>>>(v, tiles->size, BitsFor(rows), tiles->order, columns, sum, scratch);
+    return cudaGetLastError();
+  }));
+  SPMV_TRY(ExclusiveSum(sum, (int64_t)count + 1, stream));
+  SPMV_TRY(cudaMemcpyAsync(&listed, (int64_t *)sum + count, sizeof(listed), cudaMemcpyDeviceToHost, stream));
+  SPMV_TRY(Fetch(&found, (int *)scratch, 1, stream));
+  tiles->most = found;
+  if (found > most || listed >= INT_MAX || (limits.tile_lines && (double)listed > Tuning::TILE_SHARE * (double)csr.nnz))
+    return cudaSuccess;
+  SPMV_TRY(tiles->start.Alloc((size_t)count + 1, stream));
+  SPMV_TRY(tiles->list.Alloc((size_t)listed, stream));
+  join_lists<<<count, BLOCK, 0, stream>>>(columns, sum, tiles->start, tiles->list);
+  SPMV_TRY(cudaGetLastError());
+  tiles->count = count;
+  return cudaSuccess;
+}
+
+// ------------------------------------------------------------------------------------------------ choice
+
+struct Sampled {
+  unsigned lines; // cache lines
+  unsigned steps; // of 32 rows, or fewer
+  // entries of the neighbors of sampled rows, and the different columns among them
+  unsigned long long entries, different;
+};
+
+// A warp takes 32 rows of a window that are sorted by length, if `sort`, and counts the cache lines from which they
+// read the x of one of their entries
+template <class I> __global__ void sample_lines(View<I> v, bool sort, int samples, Sampled *sampled)
+{
+  const int w = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  if (w >= samples) return;
+  const int first = (int)((int64_t)w * v.units / samples), len = v.len(first);
+  int       own = -1, n = 0;
+  for (int u0 = first; u0 < min(v.units, first + (int)Tuning::SLICES_WINDOW) && n < WARP && len; u0 += WARP) {
+    const bool     fits = u0 + lane < v.units && (!sort || v.len(u0 + lane) == len) && v.len(u0 + lane);
+    const unsigned all  = __ballot_sync(ALL, fits);
+    const int      nth  = __fns(all, 0, lane - n + 1);
+    if (lane >= n && lane - n < __popc(all)) own = u0 + nth;
+    n += __popc(all);
+  }
+  const int64_t  line = own < 0 ? -1
+                                : (int64_t)v.col(v.start(own), (int)(hash((unsigned)w) % (unsigned)v.len(own))) *
+                                     (int)sizeof(Scalar) / 128;
+  const unsigned same = __match_any_sync(ALL, line);
+  const bool     once = own >= 0 && !(same & ((1u << lane) - 1));
+  n                   = __popc(__ballot_sync(ALL, once));
+  if (lane || !n) return;
+  atomicAdd(&sampled->lines, (unsigned)n);
+  atomicAdd(&sampled->steps, 1u);
+}
+
+// A warp counts the columns of a unit's neighbors. In a mesh, neighbors have common neighbors
+template <class I> __global__ void sample_neighbors(View<I> v, int samples, Sampled *sampled)
+{
+  constexpr int       SOME = 16, BITS = 4096, WARPS = 4; // so many neighbors and columns of each
+  __shared__ unsigned bit[WARPS][BITS / 32];
+  const int           w = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  unsigned           *own = bit[threadIdx.x / WARP];
+  if (w >= samples) return;
+  const int     u = (int)((int64_t)w * v.units / samples), len = min(v.len(u), SOME);
+  const int64_t start   = v.start(u);
+  unsigned      entries = 0, different = 0;
+  for (int k = lane; k < BITS / 32; k += WARP) own[k] = 0;
+  __syncwarp();
+  for (int k = lane; k < SOME * SOME; k += WARP) {
+    if (k / SOME >= len) break;
+    const int near = v.col(start, k / SOME);
+    if (k % SOME >= v.len(near)) continue;
+    const unsigned h = hash((unsigned)v.col(v.start(near), k % SOME)) % BITS;
+    entries++;
+    different += !(atomicOr(own + h / 32, 1u << h % 32) >> h % 32 & 1);
+  }
+  __syncwarp();
+  entries   = __reduce_add_sync(ALL, entries);
+  different = __reduce_add_sync(ALL, different);
+  if (lane) return;
+  atomicAdd(&sampled->entries, (unsigned long long)entries);
+  atomicAdd(&sampled->different, (unsigned long long)different);
+}
+
+// Whether products read x from many cache lines, and tiles may avoid it
+cudaError_t MayPay(const SpMVCudaCSR &csr, bool sort, cudaStream_t stream, bool *pays)
+{
+  const int        samples = Tuning::SAMPLE;
+  Scratch<Sampled> sample(stream);
+  Sampled          found;
+  SPMV_TRY(sample.Alloc(1));
+  SPMV_TRY(sample.Zero(stream));
+  SPMV_TRY(WithView(csr, 1, [&](auto v) {
+    SPMV_LAUNCH(samples * WARP, 128, stream, sample_lines, v, sort, samples, sample);
+    SPMV_LAUNCH(samples * WARP, 128, stream, sample_neighbors, v, samples, sample);
+    return cudaSuccess;
+  }));
+  SPMV_TRY(Fetch(&found, (Sampled *)sample, 1, stream));
+  *pays = !limits.tile_lines || ((int64_t)found.lines >= (int64_t)found.steps * limits.tile_lines &&
+                                 (double)found.different <= Tuning::TILE_CLOSE * (double)found.entries);
+  return cudaSuccess;
+}
+
+} // namespace
+
+cudaError_t FindTiles(const SpMVCudaCSR &csr, const Survey &survey, const SliceRules &rules, cudaStream_t stream,
+                      Tiles *tiles)
+{
+  const int rows = (int)csr.m, most = PetscMin(MOST, (int)(Tuning::TILE_SHARED / sizeof(Scalar)));
+  bool      pays;
+  int       processors;
+
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
+  if (!rows || csr.m != csr.n || survey.empty > rows / 2 || rules.threads || survey.longest > Tuning::TILE_LONGEST ||
+      rows < limits.tile_least * processors || (limits.tile_lines && survey.local()))
+    return cudaSuccess;
+  SPMV_TRY(MayPay(csr, rules.sigma != 1, stream, &pays));
+  if (!pays) return cudaSuccess;
+  SPMV_TRY(Cluster(csr, rows, stream, tiles->order));
+
+  // as many tiles as fit on the device at a time, or a multiple; smaller ones if one of them has too many columns
+  const int64_t together = limits.tile_least ? (int64_t)processors * Tuning::TILES : 1;
+  for (int largest = most / Tuning::TILE_COLUMNS_PER_ROW; largest >= Tuning::TILE_SMALLEST; largest /= 2) {
+    const int64_t count = (rows + largest * together - 1) / (largest * together) * together;
+    tiles->size         = (int)((rows + count - 1) / count + WARP - 1) / WARP * WARP;
+    SPMV_TRY(List(csr, rows, most, stream, tiles));
+    if (tiles->most <= most) break;
+  }
+  return cudaSuccess;
+}
+
+} // namespace spmv
