@@ -19,6 +19,7 @@ constexpr int ORTHOG_GROUP = 16;           // vectors of which a thread loads an
 struct Basis {
   const Scalar *v[ORTHOG_CHUNK];
   int           n, first, count; // n: entries of a vector; first: number of the first vector
+  int           rows;            // entries that a thread block of Subtract() has at once
   bool          last;            // there are no more vectors after these
   unsigned      blocks;          // thread blocks that compute inner products
   Scalar       *part;
@@ -109,19 +110,20 @@ template <class Finish> __device__ __forceinline__ void AddProducts(const Basis 
 }
 
 /*
-  x - sum of h(j) v[j], where x(i) is an entry of x, and h has a number for each vector: calls put(i, entry) for each.
-  With the last vectors, stores the sum of the squares of the new entries of this thread block. The last entries come
-  first: of these, InnerProducts() has left some in the L2 cache. All threads call it
+  x - sum of h(j) v[j], where x(i) is an entry of x, and h has a number for each vector: all threads call put(i, in,
+  entry), where `in` is false if the thread has no entry. With the last vectors, stores the sum of the squares of the new
+  entries of this thread block. The last entries come first: of these, InnerProducts() has left some in the L2 cache. All
+  threads call it
 */
 template <class X, class Put>
 __device__ __forceinline__ void Subtract(const Basis &g, const Scalar (&h)[ORTHOG_CHUNK], X x, Put put)
 {
-  const unsigned n = (unsigned)g.n, tiles = (n + ORTHOG_BLOCK - 1) / ORTHOG_BLOCK;
+  const unsigned n = (unsigned)g.n, rows = (unsigned)g.rows, tiles = (n + rows - 1) / rows;
   Scalar         a[ORTHOG_GROUP];
   PetscReal      squares[1] = {};
   for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
-    const unsigned i   = (tiles - 1 - t) * ORTHOG_BLOCK + threadIdx.x;
-    const bool     in  = i < n;
+    const unsigned i   = (tiles - 1 - t) * rows + threadIdx.x;
+    const bool     in  = threadIdx.x < rows && i < n;
     Scalar         sum = in ? x(i) : Num::zero();
     for (int j = 0; j < g.count; j += ORTHOG_GROUP) {
 #pragma unroll
@@ -131,7 +133,7 @@ __device__ __forceinline__ void Subtract(const Basis &g, const Scalar (&h)[ORTHO
         if (j + k < g.count) sum = Num::fma(Num::minus(h[j + k]), a[k], sum); // the same for the whole grid
       }
     }
-    if (in) put(i, sum);
+    put(i, in, sum);
     squares[0] += Square(sum);
   }
   if (!g.last) return;
@@ -173,6 +175,7 @@ public:
                  n,
                  first,
                  std::min(ORTHOG_CHUNK, count - first),
+                 ORTHOG_BLOCK,
                  first + ORTHOG_CHUNK >= count,
                  std::clamp(Blocks(n, ORTHOG_BLOCK), 1u, blocks),
                  part,

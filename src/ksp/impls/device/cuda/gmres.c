@@ -82,15 +82,11 @@ static PetscErrorCode KSPDeviceGMRESSolve_PETSc(KSP ksp)
 
 static PetscErrorCode KSPDeviceWhyNot_GMRES(KSP ksp, char why[], size_t len)
 {
-  PetscInt    restart;
-  PetscMPIInt size;
+  PetscInt restart;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(KSPGMRESGetRestart(ksp, &restart));
-  if (size > 1)
-    PetscCall(PetscStrncpy(why, "there are several ranks", len));
-  else if (restart > SPMV_GMRES_MOST)
+  if (restart > SPMV_GMRES_MOST)
     PetscCall(PetscSNPrintf(why, len, "-ksp_gmres_restart is above %d", SPMV_GMRES_MOST));
   else if (ksp->orthog != KSPOrthogonalizationClassicalGramSchmidt)
     PetscCall(PetscStrncpy(why, "-ksp_orthogonalization is not cgs", len));
@@ -153,31 +149,34 @@ static PetscErrorCode KSPDeviceGMRESGetVecs(KSP ksp, KSPDeviceGMRES *gm, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the vector that A multiplies is not the last of the basis, but the preconditioner times it */
-static PetscBool KSPDeviceGMRESIsRight(KSP ksp, const KSPDeviceRun *run)
+/* Whether the kernels apply the preconditioner, and on which side. On the right, A multiplies work[1] instead of the last
+   vector of the basis; with blocks on the left, the product is in work[0] */
+static PetscBool KSPDeviceGMRESIs(KSP ksp, const KSPDeviceRun *run, PCSide side)
 {
-  return (PetscBool)(ksp->pc_side == PC_RIGHT && run->pc == SPMV_KRYLOV_PC_POINTS);
+  return (PetscBool)(ksp->pc_side == side && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS));
 }
 
 static PetscErrorCode KSPDeviceGMRESIterate(KSP ksp, KSPDeviceRun *run)
 {
   KSPDeviceGMRES *gm = NULL;
   PetscInt        k;
-  Vec             p;
+  Vec             p, w;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceGMRESGet(ksp, &gm));
   k = gm->next++;
   PetscCall(KSPDeviceGMRESGetVecs(ksp, gm, k + 2));
-  p = KSPDeviceGMRESIsRight(ksp, run) ? ksp->work[1] : gm->V[k];
+  p = KSPDeviceGMRESIs(ksp, run, PC_RIGHT) ? ksp->work[1] : gm->V[k];
+  w = KSPDeviceGMRESIs(ksp, run, PC_LEFT) && run->pc == SPMV_KRYLOV_PC_BLOCKS ? ksp->work[0] : gm->V[k + 1];
   PetscCall(KSPDeviceTouch(p, &run->p));
   if (run->pc == SPMV_KRYLOV_PC_APPLIED)
-    PetscCall(KSP_PCApplyBAorAB(ksp, p, gm->V[k + 1], ksp->work[1]));
+    PetscCall(KSP_PCApplyBAorAB(ksp, p, w, ksp->work[1]));
   else {
-    PetscCall(KSPDeviceTouch(gm->V[k + 1], &run->w));
-    PetscCall(KSPDeviceMult(run, p, gm->V[k + 1], NULL));
+    PetscCall(KSPDeviceTouch(w, &run->w));
+    PetscCall(KSPDeviceMult(run, p, w, NULL));
   }
-  PetscCall(KSPDeviceTouch(gm->V[k + 1], NULL)); /* copies it to the device if PETSc has computed it on the host */
+  PetscCall(KSPDeviceTouch(w, NULL)); /* copies it to the device if PETSc has computed it on the host */
+  PetscCall(KSPDeviceTouch(gm->V[k + 1], NULL));
   PetscCallCUDA(SpMVCudaGMRESStep(gm->gmres, (int)k, gm->v, run->stream));
   if (gm->next == gm->length || run->exact || run->pc == SPMV_KRYLOV_PC_APPLIED || !run->ahead)
     PetscCallCUDA(SpMVCudaGMRESFinish(gm->gmres, (int)k, gm->v, run->stream));
@@ -197,9 +196,10 @@ static PetscErrorCode KSPDeviceGMRESBegin(KSP ksp, KSP_Device *d)
   PetscCall(PetscMemzero(&cycle, sizeof(cycle)));
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
   cycle.n          = (int)n;
+  cycle.bs         = (int)run->bs;
   cycle.d          = run->d;
   cycle.pc         = run->pc;
-  cycle.left       = (PetscBool)!KSPDeviceGMRESIsRight(ksp, run);
+  cycle.left       = (PetscBool)!KSPDeviceGMRESIs(ksp, run, PC_RIGHT);
   cycle.early      = d->early;
   cycle.again      = (PetscBool)(ksp->cgstype == KSP_ORTHOGONALIZATION_CGS_REFINE_ALWAYS);
   cycle.normalized = (PetscBool)(run->pc == SPMV_KRYLOV_PC_APPLIED);
@@ -209,6 +209,7 @@ static PetscErrorCode KSPDeviceGMRESBegin(KSP ksp, KSP_Device *d)
   if (cycle.normalized) PetscCall(VecScale(gm->V[0], 1. / ksp->rnorm));
   if (!cycle.left) PetscCall(PCApply(ksp->pc, gm->V[0], ksp->work[1]));
   PetscCall(KSPDeviceTouch(gm->V[0], NULL));
+  PetscCall(KSPDeviceTouch(ksp->work[0], &cycle.product));
   PetscCall(KSPDeviceTouch(ksp->work[1], &cycle.next));
   PetscCall(KSPDeviceGetTest(ksp, run, &cycle.until, &cycle.norm));
   PetscCallCUDA(SpMVCudaGMRESBegin(gm->gmres, &cycle, run->stream));
@@ -379,14 +380,15 @@ static PetscErrorCode KSPDeviceGMRESSolve(KSP ksp, KSP_Device *d)
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceRunBegin(ksp, d));
+  /* the sums over ranks of the next iteration contain the norm of the one before */
+  if (run->transport == SPMV_TRANSPORT_HOST) run->ahead = PetscMin(d->ahead, 1);
   if (ksp->err_hist) run->exact = PETSC_TRUE; /* the error of each iteration is computed from its solution */
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
   run->flops = n;
   PetscCall(KSPDeviceGMRESReserve(ksp, d));
   PetscCall(KSPDeviceGMRESGetVecs(ksp, gm, 2));
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[0], ksp->work[1]));
-  if (run->pc == SPMV_KRYLOV_PC_BLOCKS || (run->pc == SPMV_KRYLOV_PC_POINTS && ksp->pc_side == PC_SYMMETRIC))
-    run->pc = SPMV_KRYLOV_PC_APPLIED;
+  if (run->pc != SPMV_KRYLOV_PC_NONE && ksp->pc_side == PC_SYMMETRIC) run->pc = SPMV_KRYLOV_PC_APPLIED;
   ksp->its   = 0;
   ksp->rnorm = -1.; /* the first cycle has no residual to compare with */
   while (!ksp->reason || (ksp->rnorm == -1. && ksp->reason == KSP_DIVERGED_PC_FAILED)) {

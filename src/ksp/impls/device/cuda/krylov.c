@@ -75,7 +75,7 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
     PetscCall(MatSpMVGetPlan_CUDA(run->A, SPMV_PLAN_MULT, ksp->work[0], ksp->work[1], &run->plan));
   PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
   run->exact = (PetscBool)(!norm || (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip));
-  run->ahead = d->ahead;
+  run->ahead = run->transport == SPMV_TRANSPORT_HOST ? 0 : d->ahead;
   run->fuse  = d->fuse;
   run->read  = 0;
   run->began = PETSC_FALSE;
@@ -310,7 +310,7 @@ static PetscInt KSPDeviceLast(const SpMVKrylovStatus *s)
 PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
 {
   const PetscBool alone = (PetscBool)(!run->sums[0]);
-  const PetscInt  ahead = run->pc == SPMV_KRYLOV_PC_APPLIED || run->transport == SPMV_TRANSPORT_HOST ? 0 : run->ahead;
+  const PetscInt  ahead = run->pc == SPMV_KRYLOV_PC_APPLIED ? 0 : run->ahead;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceAwait(run, n - 1 - (alone || ahead <= 2 ? ahead : 2)));

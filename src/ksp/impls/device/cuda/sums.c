@@ -79,7 +79,7 @@ PetscErrorCode KSPDeviceSetUpSums(Mat A, KSPDeviceRun *run)
     }
   }
   run->transport = SPMV_TRANSPORT_HOST;
-  PetscCallCUDA(cudaHostAlloc((void **)&run->staged, 16 * sizeof(PetscReal), cudaHostAllocDefault));
+  PetscCallCUDA(cudaHostAlloc((void **)&run->staged, SPMV_KRYLOV_SUMS * sizeof(PetscReal), cudaHostAllocDefault));
   SpMVCudaKrylovSetAllReduce(run->krylov, KSPDeviceAllReduce_MPI, run);
   PetscCall(PetscStrncpy(run->sums, ", sums over ranks by MPI", sizeof(run->sums)));
   PetscFunctionReturn(PETSC_SUCCESS);
