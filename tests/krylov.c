@@ -225,6 +225,33 @@ static PetscErrorCode MakeSystem(Test *t, const char *name, const char *type, Ma
 
 /* ---------------------------------------------------------------- what the user adds */
 
+/* Whether KSPView() prints a text */
+static PetscErrorCode CheckView(KSP ksp, const char *text)
+{
+  PetscViewer viewer;
+  FILE       *file = tmpfile();
+  char        line[512];
+  MPI_Comm    comm = PetscObjectComm((PetscObject)ksp);
+  PetscMPIInt rank;
+  int         found = 0;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
+  PetscCall(PetscViewerASCIIOpenWithFILE(comm, file, &viewer));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerFlush(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  rewind(file);
+  while (!rank && fgets(line, sizeof(line), file)) {
+    if (strstr(line, text)) found = 1;
+  }
+  fclose(file);
+  PetscCallMPI(MPI_Bcast(&found, 1, MPI_INT, 0, comm));
+  PetscCheck(found, comm, PETSC_ERR_USER, "KSPView() does not say '%s'", text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Monitor(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
 {
   Record   *r = (Record *)ctx;
@@ -232,9 +259,12 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
   Mat       A;
   PetscReal size[2];
   PCSide    side;
+  PetscBool gmres;
 
   PetscFunctionBegin;
   PetscCall(RecordInt(r, "monitored iteration", n));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &gmres, KSPGMRES, KSPDEVICEGMRES, ""));
+  if (gmres) PetscCall(CheckView(ksp, "Gram-Schmidt"));
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(KSPGetPCSide(ksp, &side));
   PetscCall(MatCreateVecs(A, &v, &w));
@@ -292,30 +322,6 @@ static PetscErrorCode ReadProblem(const char *arg, Problem *p)
 static PetscBool Has(const Problem *p, char letter)
 {
   return (PetscBool) !!strchr(p->letters, letter);
-}
-
-/* Whether KSPView() prints a text */
-static PetscErrorCode CheckView(Test *t, KSP ksp, const char *text)
-{
-  PetscViewer viewer;
-  FILE       *file = tmpfile();
-  char        line[512];
-  int         found = 0;
-
-  PetscFunctionBegin;
-  PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
-  PetscCall(PetscViewerASCIIOpenWithFILE(t->comm, file, &viewer));
-  PetscCall(KSPView(ksp, viewer));
-  PetscCall(PetscViewerFlush(viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  rewind(file);
-  while (!t->rank && fgets(line, sizeof(line), file)) {
-    if (strstr(line, text)) found = 1;
-  }
-  fclose(file);
-  PetscCallMPI(MPI_Bcast(&found, 1, MPI_INT, 0, t->comm));
-  PetscCheck(found, t->comm, PETSC_ERR_USER, "KSPView() does not say '%s'", text);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Creates the method with PETSc's name for AIJ, and with our name for the type under test */
@@ -530,7 +536,7 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
     PetscCall(RecordSolve(t, &p, ksp, error, r));
     if (Has(&p, 'd') && k == 0) PetscCall(CheckAgain(t, &p, ksp, A, x, b));
     PetscCall(PetscSNPrintf(view, sizeof(view), Has(&p, 'P') ? "type: %s" : "iterations of PETSc's %s: ", method));
-    if (ours && !error) PetscCall(CheckView(t, ksp, t->device && !host ? device : view));
+    if (ours && !error) PetscCall(CheckView(ksp, t->device && !host ? device : view));
     if (error) break; /* PETSc guarantees nothing after an error */
     if (Has(&p, 'r')) PetscCall(KSPReset(ksp));
     if (Has(&p, 'r')) PetscCall(KSPSetOperators(ksp, A, P ? P : A));

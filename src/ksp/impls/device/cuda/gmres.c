@@ -115,7 +115,7 @@ static PetscErrorCode KSPDeviceReset_GMRES(KSP_Device *d)
 }
 
 /* Room for a cycle */
-static PetscErrorCode KSPDeviceGMRESReserve(KSP ksp, KSP_Device *d)
+static PetscErrorCode KSPDeviceReserve_GMRES(KSP ksp, KSP_Device *d, char why[], size_t len)
 {
   KSPDeviceGMRES *gm = (KSPDeviceGMRES *)d->method;
   PetscInt        restart;
@@ -125,8 +125,8 @@ static PetscErrorCode KSPDeviceGMRESReserve(KSP ksp, KSP_Device *d)
   if (gm->restart == restart) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPDeviceReset_GMRES(d));
   PetscCall(PetscMalloc4(restart + 1, &gm->size, restart + 1, &gm->piece, restart + 1, &gm->V, restart + 1, &gm->v));
-  PetscCallCUDA(SpMVCudaGMRESCreate(d->run->krylov, (int)restart, &gm->gmres));
-  gm->restart = restart;
+  PetscCall(KSPDeviceCheckMemory(SpMVCudaGMRESCreate(d->run->krylov, (int)restart, &gm->gmres), why, len));
+  if (!why[0]) gm->restart = restart;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -385,7 +385,6 @@ static PetscErrorCode KSPDeviceGMRESSolve(KSP ksp, KSP_Device *d)
   if (ksp->err_hist) run->exact = PETSC_TRUE; /* the error of each iteration is computed from its solution */
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
   run->flops = n;
-  PetscCall(KSPDeviceGMRESReserve(ksp, d));
   PetscCall(KSPDeviceGMRESGetVecs(ksp, gm, 2));
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[0], ksp->work[1]));
   if (run->pc != SPMV_KRYLOV_PC_NONE && ksp->pc_side == PC_SYMMETRIC) run->pc = SPMV_KRYLOV_PC_APPLIED;
@@ -435,6 +434,7 @@ PetscErrorCode KSPDeviceCreate_GMRES(KSP ksp, KSP_Device *d)
   d->method               = gm;
   d->whynot               = KSPDeviceWhyNot_GMRES;
   d->ondevice             = KSPDeviceGMRESSolve;
+  d->reserve              = KSPDeviceReserve_GMRES;
   d->reset                = KSPDeviceReset_GMRES;
   gm->haptol              = 1e-30; /* KSPGMRES's defaults */
   gm->breakdowntol        = 0.1;
