@@ -263,7 +263,8 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
 
   PetscFunctionBegin;
   PetscCall(RecordInt(r, "monitored iteration", n));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &gmres, KSPGMRES, KSPDEVICEGMRES, ""));
+  PetscCall(
+      PetscObjectTypeCompareAny((PetscObject)ksp, &gmres, KSPGMRES, KSPDEVICEGMRES, KSPFGMRES, KSPDEVICEFGMRES, ""));
   if (gmres) PetscCall(CheckView(ksp, "Gram-Schmidt"));
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(KSPGetPCSide(ksp, &side));
@@ -877,6 +878,22 @@ static const Operation operations[] = {
     GRADED_OPERATIONS("11"),
     GRADED_OPERATIONS("12"),
     GRADED_OPERATIONS("14"),
+    {"devicefgmres", FGMRES, WHEN, "convection,d:-pc_type none"},
+    {"devicefgmres-jacobi", FGMRES, WHEN, "convection,dg:-pc_type jacobi -ksp_gmres_restart 6"},
+    {"devicefgmres-blocks", FGMRES, WHEN, "nodes3,d:-pc_type pbjacobi -ksp_gmres_restart 6"},
+    {"devicefgmres-ilu", FGMRES, WHEN, "convected,dg:-pc_type bjacobi -sub_pc_type ilu -ksp_gmres_restart 5"},
+    {"devicefgmres-many", FGMRES, WHEN, "larger,d:-pc_type sor -ksp_gmres_restart 50 -ksp_max_it 60"},
+    {"devicefgmres-inner", FGMRES, WHEN,
+     "laplace:-pc_type ksp -ksp_ksp_max_it 4 -ksp_ksp_type gmres -ksp_pc_type none"},
+    {"devicefgmres-monitor", FGMRES, WHEN, "laplace,m:-pc_type bjacobi -sub_pc_type ilu -ksp_gmres_restart 4"},
+    {"devicefgmres-refined", FGMRES, WHEN,
+     "laplace,d:-pc_type bjacobi -ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicefgmres-zero", FGMRES, WHEN, "laplace,z:-pc_type bjacobi"},
+    {"devicefgmres-exact", FGMRES, WHEN, "twos,ok:-pc_type bjacobi -sub_pc_type none -ksp_atol 1e-10"},
+    {"devicefgmres-nan", FGMRES, WHEN, "convection,n:-pc_type bjacobi"},
+    {"devicefgmres-nullspace", FGMRES, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-4"},
+    {"devicefgmres-reset", FGMRES, WHEN, "convection,rd:-pc_type bjacobi"},
+    {"devicefgmres-off", FGMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_device 0"},
     {"fgmres", FGMRES, WHEN, "convection,Pd:-pc_type jacobi -ksp_gmres_restart 6"},
     {"lgmres", LGMRES, WHEN, "laplace,P:-pc_type jacobi -ksp_gmres_restart 8"},
 #if !defined(PETSC_USE_COMPLEX) /* PETSc has DGMRES for real numbers only */

@@ -22,6 +22,7 @@ struct CycleArgs {
   bool       left, right; // the kernels apply a preconditioner: on the left POINTS, on the right POINTS or BLOCKS
   bool       normalized;  // the caller has the vectors normalized, by gmres_normalize()
   bool       several;     // there are several ranks
+  bool       flexible;    // breakdowns as in KSPFGMRES
   PetscReal  haptol;
   Scalar    *r, *cosine, *sine, *g, *h; // h: what is subtracted, per vector
   PetscReal *scale;
@@ -95,8 +96,9 @@ __device__ void AddColumn(const CycleArgs &c, int k, PetscReal square)
         h[j + 1]       = Num::fma(cosine[j], h[j + 1], Negated(Multiplied(sine[j], t)));
       }
       *(PetscReal *)&below   = norm;
-      const PetscReal length = sqrt(Square(h[k]) + norm * norm), size = sqrt(Square(old)), bound = norm / size;
-      const bool      happy = norm < (bound > c.haptol ? c.haptol : bound); // as in PETSc, also if it is NaN
+      const PetscReal length = sqrt(Square(h[k]) + norm * norm), size = sqrt(Square(old)), ratio = norm / size;
+      const PetscReal bound = ratio > c.haptol ? c.haptol : ratio; // as in PETSc, also if it is NaN
+      const bool      happy = norm < bound || (c.flexible && norm == bound);
       PetscReal       now   = 0;
       if (!happy && length > 0) {
         const Scalar cs = Scaled(1 / length, h[k]), sn = Scaled(1 / length, below);
@@ -260,8 +262,9 @@ __global__ void __launch_bounds__(SPMV_GMRES_MOST)
   for (int j = g.k - 1; j >= 0; j--) {
     const Scalar next = entry(j - 1);
     if (row == j) {
-      if (IsZero(mine)) singular = true;
-      known = y = Divided(y, mine);
+      const bool zero = IsZero(mine), skip = zero && g.c.flexible && j == g.k - 1; // a last vector without effect
+      if (zero && !skip) singular = true;
+      known = y = skip ? Num::zero() : Divided(y, mine);
     }
     __syncthreads();
     if (row < j) y = Num::fma(Negated(known), mine, y);
@@ -416,6 +419,7 @@ cudaError_t SpMVCudaGMRESBegin(SpMVCudaGMRES gmres, const SpMVCudaGMRESCycle *cy
   c.left                 = points && cycle->left;
   c.right                = (points || blocks) && !cycle->left;
   c.normalized           = cycle->normalized;
+  c.flexible             = cycle->flexible;
   c.haptol               = cycle->haptol;
   c.before               = cycle->before;
   c.next                 = (Scalar *)cycle->next;

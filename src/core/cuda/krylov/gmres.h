@@ -25,6 +25,7 @@ typedef struct {
   SpMVKrylovNorm     norm;
   PetscBool          left, early;
   PetscBool          again;      /* each vector is made orthogonal twice */
+  PetscBool          flexible;   /* breakdowns as in FGMRES */
   PetscBool          normalized; /* for preconditioners that are no linear functions; the caller normalizes v[0] */
   PetscReal          beta;       /* the norm of the first residual of this cycle */
   PetscReal          haptol;

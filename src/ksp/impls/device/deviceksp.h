@@ -71,6 +71,7 @@ PETSC_INTERN PetscErrorCode KSPCreate_DeviceCG(KSP);
 /* devicebcgs.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceBCGS(KSP);
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceGMRES(KSP);
+PETSC_INTERN PetscErrorCode KSPCreate_DeviceFGMRES(KSP);
 
 /* devicechebyshev.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);
