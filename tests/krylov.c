@@ -863,7 +863,6 @@ static const Operation operations[] = {
     {"devicegmres-its-error", GMRES, WHEN, "laplace,e:-pc_type none -ksp_max_it 5"},
     {"devicegmres-atol", GMRES, WHEN, "laplace:-pc_type none -ksp_rtol 0 -ksp_atol 1e-2"},
     {"devicegmres-exact", GMRES, WHEN, "twos,ok:-pc_type none -ksp_atol 1e-10"},
-    {"devicegmres-collapse", GMRES, WHEN, "collapse,ok:-pc_type none"},
     {"devicegmres-rotation", GMRES, WHEN, "rotation,k:-pc_type none"},
     {"devicegmres-nan", GMRES, WHEN, "convection,n:-pc_type jacobi"},
     {"devicegmres-nan-product", GMRES, WHEN, "nan:-pc_type none"},

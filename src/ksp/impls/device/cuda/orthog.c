@@ -201,13 +201,12 @@ static PetscErrorCode KSPOrthogonalization_Device(KSP ksp, Vec V[], PetscInt n, 
 /* ---------------------------------------------------------------- the types */
 
 /* The memory for a cycle, so that no rank lacks it later, while the others wait for its sums */
-static cudaError_t KSPOrthogPrepare(KSP ksp)
+static cudaError_t KSPOrthogPrepare(PetscInt restart)
 {
-  const int    more    = 64; /* vectors: LGMRES has some that the restart does not count */
-  PetscInt     restart = 30;
+  const int    more = 64; /* vectors: LGMRES has some that the restart does not count */
   cudaStream_t stream;
 
-  if (KSPGMRESGetRestart(ksp, &restart) || PetscGetCurrentCUDAStream(&stream)) return cudaErrorUnknown;
+  if (PetscGetCurrentCUDAStream(&stream)) return cudaErrorUnknown;
   if (!KSPOrthogShared) {
     const cudaError_t error = SpMVCudaOrthogCreate(&KSPOrthogShared);
 
@@ -225,8 +224,9 @@ static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
   Mat_SpMV   *spmv;
   Mat         A;
   PetscMPIInt size;
-  PetscBool   is    = PETSC_FALSE;
-  cudaError_t error = cudaSuccess;
+  PetscInt    restart = 30; /* that of DGMRES cannot be read */
+  PetscBool   is      = PETSC_FALSE;
+  cudaError_t error   = cudaSuccess;
   int         all;
 
   PetscFunctionBegin;
@@ -234,7 +234,8 @@ static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
   PetscCall(MatSpMVGet(A, &spmv));
   if (o->use && spmv && spmv->device && !A->boundtocpu && ksp->orthog == KSPOrthogonalizationClassicalGramSchmidt)
     PetscCall(KSPOrthogIsOnDevice(ksp->vec_sol, &is));
-  if (is) error = KSPOrthogPrepare(ksp);
+  PetscTryMethod(ksp, "KSPGMRESGetRestart_C", (KSP, PetscInt *), (ksp, &restart));
+  if (is) error = KSPOrthogPrepare(restart);
   all = is && !error;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, comm));
