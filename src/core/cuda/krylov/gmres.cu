@@ -160,8 +160,8 @@ struct SumArgs {
 };
 enum SumPart { OWN = 1, ALL_RANKS = 2 };
 
-// Adds the sums of the thread blocks (OWN), then those of all ranks, if the caller has not done that, and the column. By
-// one thread block
+// Adds the sums of the thread blocks (OWN), then those of all ranks, if the caller has not done that, and the column
+// (ALL_RANKS). By one thread block
 __global__ void __launch_bounds__(ORTHOG_BLOCK) gmres_sum(SumArgs g, int part, const Scalar *, const Scalar *, Scalar *)
 {
   const Ranks &ranks = g.c.solve.ranks;
@@ -346,7 +346,7 @@ struct _n_SpMVCudaGMRES {
       return launch(g);
     });
   }
-  // Adds the inner products with the first vectors over all thread blocks and ranks, and, unless it is negative, a column
+  // Adds the inner products with the first vectors over all thread blocks and ranks, and a column unless it is negative
   cudaError_t Sum(int products, int column, cudaStream_t stream)
   {
     return orthog.ForChunks(c.solve.n, 0, nullptr, [&](const Basis &g) {

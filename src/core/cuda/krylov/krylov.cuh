@@ -149,9 +149,9 @@ __device__ __forceinline__ bool AddBlocks(PetscReal (&v)[N], unsigned mine, unsi
 }
 
 /*
-  Adds `count` numbers of each rank in the order of the ranks, so that all ranks get the same bits. n: the number of this
-  sum. v is in shared or global memory. All threads of a thread block call it when they see v. Several thread blocks may
-  do so with the same v, in different places; one of them sends it.
+  Adds `count` numbers of each rank in the order of the ranks, so that all ranks get the same bits. n: the number of
+  this sum. v is in shared or global memory. All threads of a thread block call it when they see v. Several thread
+  blocks may do so with the same v, in different places; one of them sends it.
 */
 __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal *v, int count, unsigned n, bool send)
 {

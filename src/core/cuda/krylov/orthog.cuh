@@ -118,9 +118,9 @@ template <class Finish> __device__ __forceinline__ void AddProducts(const Basis 
 
 /*
   x - sum of h(j) v[j], where x(i) is an entry of x, and h has a number for each vector: all threads call put(i, in,
-  entry), where `in` is false if the thread has no entry. With the last vectors, stores the sum of the squares of the new
-  entries of this thread block. The last entries come first: of these, InnerProducts() has left some in the L2 cache. All
-  threads call it
+  entry), where `in` is false if the thread has no entry. With the last vectors, stores the sum of the squares of the
+  new entries of this thread block. The last entries come first: of these, InnerProducts() has left some in the L2
+  cache. All threads call it
 */
 template <class X, class Put>
 __device__ __forceinline__ void Subtract(const Basis &g, const Scalar (&h)[ORTHOG_CHUNK], X x, Put put)

@@ -29,8 +29,8 @@
    restarts. In all other cases PETSc's `KSPGMRES` runs. `-ksp_view` after a solve shows which of the two was used, and
    why.
 
-   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are applied by the kernels, on the left or right. Other
-   preconditioners are applied by `PCApply()` between them; the host then waits for each iteration.
+   `PCNONE`, `PCJACOBI` and `PCPBJACOBI` (blocks of up to 8 rows) are applied by the kernels, on the left or right.
+   Other preconditioners are applied by `PCApply()` between them; the host then waits for each iteration.
 
    On several processes, an iteration has one sum over processes, in the ways of `KSPDEVICECG`.
 

@@ -184,8 +184,8 @@ static PetscErrorCode KSPDeviceBasisGet(KSP ksp, KSPDeviceBasis *b, PetscInt cou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the kernels apply the preconditioner, and on which side. On the right, A multiplies work[1] instead of the last
-   vector of the basis; with blocks on the left, the product is in work[0] */
+/* Whether the kernels apply the preconditioner on a side. On the right, A multiplies work[1] instead of the last vector
+   of the basis; with blocks on the left, the product is in work[0] */
 static PetscBool KSPDeviceGMRESIs(KSP ksp, const KSPDeviceRun *run, PCSide side)
 {
   return (PetscBool)(ksp->pc_side == side && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS));

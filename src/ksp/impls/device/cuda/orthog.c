@@ -57,7 +57,7 @@ static PetscErrorCode KSPOrthogGet(KSP ksp, KSPOrthog **o)
 
 /* ---------------------------------------------------------------- the norm that VecNorm() finds */
 
-/* Finds the number under which PETSc keeps a vector's 2-norm, which no header declares: a norm is stored and looked for */
+/* Finds the number under which PETSc keeps a vector's 2-norm, which no header declares: looks for a stored norm */
 static PetscErrorCode KSPOrthogFindNormId(void)
 {
   const PetscReal wanted = 0.7853981633974483;
