@@ -40,6 +40,7 @@
 #define KSPDEVICECG        "devicecg"
 #define KSPDEVICEBCGS      "devicebcgs"
 #define KSPDEVICEGMRES     "devicegmres"
+#define KSPDEVICEFGMRES    "devicefgmres"
 #define KSPDEVICECHEBYSHEV "devicechebyshev"
 
 /* For MatGetOrdering(): rows sorted by length, then by first column */

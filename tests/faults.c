@@ -39,7 +39,6 @@ enum {
   LOSES     = 4,    /* PETSc's own code loses the unfinished matrix, with all that belongs to it */
   SQUARES   = 8,    /* needs a square matrix */
   HOLDS     = 32,   /* the same, and the unfinished matrix is a product, which holds its factors */
-  KRYLOV    = 1024, /* the same, and that rank leaves a solver in whose norms other ranks wait for it */
   BATCH     = 256,  /* of batches only */
   DEVWITHIN = 4096, /* the same as WITHIN, but on a device: there the transposes of blocks are taken over, too */
   /* PETSc calls the type on single ranks inside collective code; a rank that fails leaves that code, as with aij */
@@ -316,7 +315,7 @@ static PetscErrorCode Ordering(Life *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SolveBy(Life *l, PCType type)
+static PetscErrorCode SolveBy(Life *l, KSPType type)
 {
   KSP            ksp;
   PC             pc;
@@ -324,9 +323,9 @@ static PetscErrorCode SolveBy(Life *l, PCType type)
 
   PetscFunctionBegin;
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetType(ksp, KSPCG));
+  PetscCall(KSPSetType(ksp, type));
   PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, type));
+  PetscCall(PCSetType(pc, PCJACOBI));
   PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 3));
   PetscCall(KSPSetOperators(ksp, l->A, l->A));
   ierr = KSPSolve(ksp, l->u, l->v);
@@ -335,9 +334,24 @@ static PetscErrorCode SolveBy(Life *l, PCType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Solve(Life *l)
+static PetscErrorCode SolveCG(Life *l)
 {
-  return SolveBy(l, PCJACOBI);
+  return SolveBy(l, KSPCG);
+}
+
+static PetscErrorCode SolveGMRES(Life *l)
+{
+  return SolveBy(l, KSPGMRES);
+}
+
+static PetscErrorCode SolveDeviceCG(Life *l)
+{
+  return SolveBy(l, KSPDEVICECG);
+}
+
+static PetscErrorCode SolveDeviceGMRES(Life *l)
+{
+  return SolveBy(l, KSPDEVICEGMRES);
 }
 
 static const Phase phases[] = {
@@ -375,7 +389,10 @@ static const Phase phases[] = {
     {"transposed", MULTIPLIED, NULL, Transposed, LOSES | DEVWITHIN},
     {"product", MULTIPLIED, NULL, Product, HOLDS | SQUARES},
     {"ordering", ASSEMBLED, NULL, Ordering, SQUARES | WITHIN},
-    {"solve", ASSEMBLED, NULL, Solve, SQUARES | KRYLOV},
+    {"solve", ASSEMBLED, NULL, SolveCG, SQUARES},
+    {"solve-gmres", ASSEMBLED, NULL, SolveGMRES, SQUARES},
+    {"solve-devicecg", ASSEMBLED, NULL, SolveDeviceCG, SQUARES},
+    {"solve-devicegmres", ASSEMBLED, NULL, SolveDeviceGMRES, SQUARES},
 };
 
 /* ---------------------------------------------------------------- lives */

@@ -225,6 +225,33 @@ static PetscErrorCode MakeSystem(Test *t, const char *name, const char *type, Ma
 
 /* ---------------------------------------------------------------- what the user adds */
 
+/* Whether KSPView() prints a text */
+static PetscErrorCode CheckView(KSP ksp, const char *text)
+{
+  PetscViewer viewer;
+  FILE       *file = tmpfile();
+  char        line[512];
+  MPI_Comm    comm = PetscObjectComm((PetscObject)ksp);
+  PetscMPIInt rank;
+  int         found = 0;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
+  PetscCall(PetscViewerASCIIOpenWithFILE(comm, file, &viewer));
+  PetscCall(KSPView(ksp, viewer));
+  PetscCall(PetscViewerFlush(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  rewind(file);
+  while (!rank && fgets(line, sizeof(line), file)) {
+    if (strstr(line, text)) found = 1;
+  }
+  fclose(file);
+  PetscCallMPI(MPI_Bcast(&found, 1, MPI_INT, 0, comm));
+  PetscCheck(found, comm, PETSC_ERR_USER, "KSPView() does not say '%s'", text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Monitor(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
 {
   Record   *r = (Record *)ctx;
@@ -232,13 +259,22 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
   Mat       A;
   PetscReal size[2];
   PCSide    side;
+  PetscBool gmres;
 
   PetscFunctionBegin;
   PetscCall(RecordInt(r, "monitored iteration", n));
+  PetscCall(
+      PetscObjectTypeCompareAny((PetscObject)ksp, &gmres, KSPGMRES, KSPDEVICEGMRES, KSPFGMRES, KSPDEVICEFGMRES, ""));
+  if (gmres) PetscCall(CheckView(ksp, "Gram-Schmidt"));
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(KSPGetPCSide(ksp, &side));
   PetscCall(MatCreateVecs(A, &v, &w));
-  PetscCall(KSPBuildSolution(ksp, side == PC_RIGHT ? v : NULL, &x));
+  /* with a vector, PETSc does not set a result of the last iteration */
+  x = v;
+  if (side == PC_RIGHT)
+    PetscCall(KSPBuildSolution(ksp, v, NULL));
+  else
+    PetscCall(KSPBuildSolution(ksp, NULL, &x));
   PetscCall(VecNorm(x, NORM_2, &size[0]));
   PetscCall(KSPBuildResidual(ksp, v, w, &residual));
   PetscCall(VecNorm(residual, NORM_2, &size[1]));
@@ -287,30 +323,6 @@ static PetscErrorCode ReadProblem(const char *arg, Problem *p)
 static PetscBool Has(const Problem *p, char letter)
 {
   return (PetscBool) !!strchr(p->letters, letter);
-}
-
-/* Whether KSPView() prints a text */
-static PetscErrorCode CheckView(Test *t, KSP ksp, const char *text)
-{
-  PetscViewer viewer;
-  FILE       *file = tmpfile();
-  char        line[512];
-  int         found = 0;
-
-  PetscFunctionBegin;
-  PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
-  PetscCall(PetscViewerASCIIOpenWithFILE(t->comm, file, &viewer));
-  PetscCall(KSPView(ksp, viewer));
-  PetscCall(PetscViewerFlush(viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  rewind(file);
-  while (!t->rank && fgets(line, sizeof(line), file)) {
-    if (strstr(line, text)) found = 1;
-  }
-  fclose(file);
-  PetscCallMPI(MPI_Bcast(&found, 1, MPI_INT, 0, t->comm));
-  PetscCheck(found, t->comm, PETSC_ERR_USER, "KSPView() does not say '%s'", text);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Creates the method with PETSc's name for AIJ, and with our name for the type under test */
@@ -497,14 +509,12 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
   char           view[64];
   const char    *device;
   PetscBool      host; /* PETSc's iterations must have run, on a device, too */
-  PetscMPIInt    size;
   PetscErrorCode error;
 
   PetscFunctionBegin;
   PetscCall(ReadProblem(t->arg, &p));
   device = Has(&p, 'P') && strstr(method, "gmres") ? "orthogonalization on the device" : "iterations on the device";
-  PetscCallMPI(MPI_Comm_size(t->comm, &size));
-  host = (PetscBool)(Has(&p, 'h') || Has(&p, 'v') || (!Has(&p, 'P') && size > 1 && strstr(method, "gmres")));
+  host   = (PetscBool)(Has(&p, 'h') || Has(&p, 'v'));
   if (Has(&p, 'e')) PetscCall(FirstError(t));
   PetscCall(Options(p.options, PETSC_TRUE));
   PetscCall(MakeSystem(t, p.system, t->type, &A));
@@ -527,7 +537,7 @@ static PetscErrorCode Solve(Test *t, Record *r, const char *method)
     PetscCall(RecordSolve(t, &p, ksp, error, r));
     if (Has(&p, 'd') && k == 0) PetscCall(CheckAgain(t, &p, ksp, A, x, b));
     PetscCall(PetscSNPrintf(view, sizeof(view), Has(&p, 'P') ? "type: %s" : "iterations of PETSc's %s: ", method));
-    if (ours && !error) PetscCall(CheckView(t, ksp, t->device && !host ? device : view));
+    if (ours && !error) PetscCall(CheckView(ksp, t->device && !host ? device : view));
     if (error) break; /* PETSc guarantees nothing after an error */
     if (Has(&p, 'r')) PetscCall(KSPReset(ksp));
     if (Has(&p, 'r')) PetscCall(KSPSetOperators(ksp, A, P ? P : A));
@@ -583,6 +593,19 @@ static PetscErrorCode DGMRES(Test *t, Record *r)
 
 /* Only AIJ is a reference: PETSc's other types have nothing to do with the methods */
 #define WHEN (ONCE | STRICT | NOPERM | NOCUDA)
+
+/* Ill-conditioned systems, until nothing more is gained */
+#define GRADED_OPERATION(name, decades, letters, refine)                                                      \
+  {                                                                                                           \
+    name, GMRES, WHEN,                                                                                        \
+        "graded" decades "," letters ":-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 " \
+        "-ksp_orthogonalization_cgs_refinement_type " refine                                                  \
+  }
+#define GRADED_OPERATIONS(decades)                                                              \
+  GRADED_OPERATION("devicegmres-graded" decades, decades, "a", "refine_never"),                 \
+      GRADED_OPERATION("gmres-graded" decades, decades, "Pa", "refine_never"),                  \
+      GRADED_OPERATION("devicegmres-graded" decades "-refined", decades, "a", "refine_always"), \
+      GRADED_OPERATION("gmres-graded" decades "-refined", decades, "Pa", "refine_always")
 
 static const Operation operations[] = {
     {"none", CG, WHEN, "laplace,d:-pc_type none"},
@@ -809,7 +832,17 @@ static const Operation operations[] = {
     {"devicegmres-ilu-right", GMRES, WHEN, "convected,dg:-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right"},
     {"devicegmres-gamg", GMRES, WHEN,
      "larger:-pc_type gamg -pc_gamg_device 0 -mg_levels_pc_type jacobi -ksp_rtol 1e-3"},
+    {"devicegmres-longest", GMRES, WHEN, "larger:-pc_type jacobi -ksp_gmres_restart 200"},
     {"devicegmres-blocks", GMRES, WHEN, "nodes3,d:-pc_type pbjacobi"},
+    {"devicegmres-blocks-right", GMRES, WHEN, "nodes3,dg:-pc_type pbjacobi -ksp_pc_side right"},
+    {"devicegmres-blocks-restart", GMRES, WHEN, "nodes7,dg:-pc_type pbjacobi -ksp_gmres_restart 4"},
+    {"devicegmres-blocks-restart-right", GMRES, WHEN,
+     "nodes2,dg:-pc_type pbjacobi -ksp_gmres_restart 4 -ksp_pc_side right"},
+    {"devicegmres-blocks-many", GMRES, WHEN,
+     "nodes3:-pc_type pbjacobi -ksp_norm_type none -ksp_max_it 40 -ksp_gmres_restart 40"},
+    {"devicegmres-blocks-nine", GMRES, WHEN, "nodes9,d:-pc_type pbjacobi"},
+    {"devicegmres-blocks-refined", GMRES, WHEN,
+     "nodes3:-pc_type pbjacobi -ksp_pc_side right -ksp_orthogonalization_cgs_refinement_type refine_always"},
     {"devicegmres-refined", GMRES, WHEN,
      "laplace,d:-pc_type jacobi -ksp_orthogonalization_cgs_refinement_type refine_always"},
     {"devicegmres-refined-ifneeded", GMRES, WHEN,
@@ -839,66 +872,27 @@ static const Operation operations[] = {
     {"devicegmres-ahead-many", GMRES, WHEN, "convection,d:-pc_type jacobi -ksp_device_ahead 50"},
     {"devicegmres-not-early", GMRES, WHEN, "convection,d:-pc_type jacobi -ksp_device_early 0"},
     {"devicegmres-off", GMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_device 0"},
-    {"devicegmres-graded8", GMRES, WHEN,
-     "graded8,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
-    {"gmres-graded8", GMRES, WHEN,
-     "graded8,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
-    {"devicegmres-graded8-refined", GMRES, WHEN,
-     "graded8,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
-    {"gmres-graded8-refined", GMRES, WHEN,
-     "graded8,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
-    {"devicegmres-graded9", GMRES, WHEN,
-     "graded9,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
-    {"gmres-graded9", GMRES, WHEN,
-     "graded9,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
-    {"devicegmres-graded9-refined", GMRES, WHEN,
-     "graded9,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
-    {"gmres-graded9-refined", GMRES, WHEN,
-     "graded9,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
-    {"devicegmres-graded11", GMRES, WHEN,
-     "graded11,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
-    {"gmres-graded11", GMRES, WHEN,
-     "graded11,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
-    {"devicegmres-graded11-refined", GMRES, WHEN,
-     "graded11,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
-    {"gmres-graded11-refined", GMRES, WHEN,
-     "graded11,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
-    {"devicegmres-graded12", GMRES, WHEN,
-     "graded12,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
-    {"gmres-graded12", GMRES, WHEN,
-     "graded12,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
-    {"devicegmres-graded12-refined", GMRES, WHEN,
-     "graded12,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
-    {"gmres-graded12-refined", GMRES, WHEN,
-     "graded12,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
-    {"devicegmres-graded14", GMRES, WHEN,
-     "graded14,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
-    {"gmres-graded14", GMRES, WHEN,
-     "graded14,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_never"},
-    {"devicegmres-graded14-refined", GMRES, WHEN,
-     "graded14,a:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
-    {"gmres-graded14-refined", GMRES, WHEN,
-     "graded14,Pa:-pc_type none -ksp_rtol 1e-15 -ksp_gmres_restart 100 -ksp_max_it 200 "
-     "-ksp_orthogonalization_cgs_refinement_type refine_always"},
+    GRADED_OPERATIONS("8"),
+    GRADED_OPERATIONS("9"),
+    GRADED_OPERATIONS("11"),
+    GRADED_OPERATIONS("12"),
+    GRADED_OPERATIONS("14"),
+    {"devicefgmres", FGMRES, WHEN, "convection,d:-pc_type none"},
+    {"devicefgmres-jacobi", FGMRES, WHEN, "convection,dg:-pc_type jacobi -ksp_gmres_restart 6"},
+    {"devicefgmres-blocks", FGMRES, WHEN, "nodes3,d:-pc_type pbjacobi -ksp_gmres_restart 6"},
+    {"devicefgmres-ilu", FGMRES, WHEN, "convected,dg:-pc_type bjacobi -sub_pc_type ilu -ksp_gmres_restart 5"},
+    {"devicefgmres-many", FGMRES, WHEN, "larger,d:-pc_type sor -ksp_gmres_restart 50 -ksp_max_it 60"},
+    {"devicefgmres-inner", FGMRES, WHEN,
+     "laplace:-pc_type ksp -ksp_ksp_max_it 4 -ksp_ksp_type gmres -ksp_pc_type none"},
+    {"devicefgmres-monitor", FGMRES, WHEN, "laplace,m:-pc_type bjacobi -sub_pc_type ilu -ksp_gmres_restart 4"},
+    {"devicefgmres-refined", FGMRES, WHEN,
+     "laplace,d:-pc_type bjacobi -ksp_orthogonalization_cgs_refinement_type refine_always"},
+    {"devicefgmres-zero", FGMRES, WHEN, "laplace,z:-pc_type bjacobi"},
+    {"devicefgmres-exact", FGMRES, WHEN, "twos,ok:-pc_type bjacobi -sub_pc_type none -ksp_atol 1e-10"},
+    {"devicefgmres-nan", FGMRES, WHEN, "convection,n:-pc_type bjacobi"},
+    {"devicefgmres-nullspace", FGMRES, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-4"},
+    {"devicefgmres-reset", FGMRES, WHEN, "convection,rd:-pc_type bjacobi"},
+    {"devicefgmres-off", FGMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_device 0"},
     {"fgmres", FGMRES, WHEN, "convection,Pd:-pc_type jacobi -ksp_gmres_restart 6"},
     {"lgmres", LGMRES, WHEN, "laplace,P:-pc_type jacobi -ksp_gmres_restart 8"},
 #if !defined(PETSC_USE_COMPLEX) /* PETSc has DGMRES for real numbers only */

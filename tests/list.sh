@@ -238,7 +238,7 @@ device_other_tests() {
     sh_ "a lost GPU, halo $halo, $several ranks" 60 refuses 'CUDA error|cuda error|illegal memory access' env CUDA_MPS_PIPE_DIRECTORY="$log/none" "${m[@]}" $several "${load[@]}" \
       -dll_append "$LIB" -mat_type "${types%% *}" -mat_spmv_kernel slices -mat_spmv_halo $halo -lose 1
   done
-  for type in krylov bcgs; do t "kernels of Krylov methods, $type" 300 "$TESTS/cuda-$type" full count; done
+  for type in krylov bcgs gmres; do t "kernels of Krylov methods, $type" 300 "$TESTS/cuda-$type" full count; done
   t "assembly from coordinates" 300 "$TESTS/cuda-coo" full count
   t "set-up of smoothed aggregation" 300 "$TESTS/cuda-amg" full count
   for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo" -n 0; done

@@ -222,14 +222,10 @@ template <class S> static void TestSame(const ProblemOf<S> &q, const Outcome &a,
   Expect(a.reason == b.reason && a.its == b.its && a.norm == b.norm && a.x == b.x, q.A, q.what, "any", "the same bits");
 }
 
-// Two ranks on this device, each with the whole system: all sums are twice as large, and nothing else changes
-template <class S> static void TestRanks(const ProblemOf<S> &q, const Outcome &ref)
+// Two ranks on this device
+static void CreateRanks(SpMVCudaKrylov k[2], cudaStream_t stream[2])
 {
-  SpMVCudaKrylov            k[2];
-  cudaStream_t              stream[2];
   std::vector<spmv::Mail *> places;
-  Arrays                    first(q), second(q);
-  Arrays *const             v[2] = {&first, &second};
   cudaIpcMemHandle_t        unused;
   for (int r = 0; r < 2; r++) {
     CHECK(SpMVCudaKrylovCreate(PETSC_TRUE, &k[r]));
@@ -244,6 +240,23 @@ template <class S> static void TestRanks(const ProblemOf<S> &q, const Outcome &r
     k[r]->ranks.theirs = k[r]->theirs;
   }
   CHECK(cudaDeviceSynchronize());
+}
+static void DestroyRanks(SpMVCudaKrylov k[2], cudaStream_t stream[2])
+{
+  for (int r = 0; r < 2; r++) {
+    CHECK(SpMVCudaKrylovDestroy(&k[r]));
+    CHECK(cudaStreamDestroy(stream[r]));
+  }
+}
+
+// Each of two ranks has the whole system: all sums are twice as large, and nothing else changes
+template <class S> static void TestRanks(const ProblemOf<S> &q, const Outcome &ref)
+{
+  SpMVCudaKrylov k[2];
+  cudaStream_t   stream[2];
+  Arrays         first(q), second(q);
+  Arrays *const  v[2] = {&first, &second};
+  CreateRanks(k, stream);
   for (int r = 0; r < 2; r++) CHECK(Start(q, *v[r], k[r], stream[r]));
   for (int n = 1; n <= ref.its + 2; n++) {
     for (int r = 0; r < 2; r++) CHECK(Iterate(q, *v[r], k[r], stream[r]));
@@ -261,10 +274,7 @@ template <class S> static void TestRanks(const ProblemOf<S> &q, const Outcome &r
     for (const Number &e : v[r]->x.Get()) o.x.push_back(Wide(e));
     Compare(q, o, ref, ways[PARTS]);
   }
-  for (int r = 0; r < 2; r++) {
-    CHECK(SpMVCudaKrylovDestroy(&k[r]));
-    CHECK(cudaStreamDestroy(stream[r]));
-  }
+  DestroyRanks(k, stream);
 }
 
 // ranks: also test the sums of two ranks, whose kernels wait for each other. This is not possible under a sanitizer,

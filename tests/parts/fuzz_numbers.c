@@ -163,9 +163,12 @@ static PetscErrorCode Factorize(Actor *a)
 /* A solve: each type must reach the solution, and find the same reason */
 static PetscErrorCode Solve(Actor *a)
 {
-  const char *const  ksps[] = {KSPGMRES, KSPBCGS, KSPRICHARDSON, KSPTFQMR, KSPCGNE, KSPLSQR};
-  const char *const  pcs[]  = {PCNONE, PCJACOBI, PCSOR, PCBJACOBI, PCASM, PCLU, PCILU, PCGAMG, PCEISENSTAT};
-  const char        *ksp_ = ksps[draw(6)], *pc_ = pcs[draw(9)];
+  const char *const  ksps[] = {KSPGMRES, KSPBCGS, KSPFGMRES, KSPRICHARDSON, KSPTFQMR, KSPCGNE, KSPLSQR};
+  const char *const  ours[] = {KSPDEVICEGMRES, KSPDEVICEBCGS, KSPDEVICEFGMRES}; /* for the first, under test */
+  const char *const  pcs[]  = {PCNONE, PCJACOBI, PCSOR, PCBJACOBI, PCASM, PCLU, PCILU, PCGAMG, PCEISENSTAT, PCPBJACOBI};
+  const PetscInt     restarts[] = {1, 5, 30, 200}, method = draw(7), restart = draw(4), own = Chance(60);
+  const PCSide       side = Chance(50) ? PC_LEFT : PC_RIGHT;
+  const char        *ksp_ = ksps[method], *pc_ = pcs[draw(10)];
   Mat                S;
   KSP                ksp;
   PC                 pc;
@@ -179,14 +182,17 @@ static PetscErrorCode Solve(Actor *a)
   PetscFunctionBegin;
   normal  = (PetscBool)(!strcmp(ksp_, KSPCGNE) || !strcmp(ksp_, KSPLSQR));
   seqonly = (PetscBool)(!strcmp(pc_, PCLU) || !strcmp(pc_, PCILU) || !strcmp(pc_, PCEISENSTAT));
-  if (normal || (seqonly && fuzz.size > 1)) pc_ = PCJACOBI;
-  FuzzLog(" %s %s", ksp_, pc_);
+  if (normal || (seqonly && fuzz.size > 1) || (method == 2 && !strcmp(pc_, PCEISENSTAT))) pc_ = PCJACOBI;
+  if (own && a->under && method < 3) ksp_ = ours[method];
+  FuzzLog(" %s %s, restart %" PetscInt_FMT " %s", ksp_, pc_, restarts[restart], PCSides[side]);
   PetscCall(MatCreateVecs(a->A, &x, &b));
   PetscCall(VecFill(b, 1));
   PetscCall(KSPCreate(fuzz.comm, &ksp));
   PetscCall(ToFactor(a, a->A, &S));
   PetscCall(KSPSetOperators(ksp, S, S));
   PetscCall(KSPSetType(ksp, ksp_));
+  PetscCall(KSPGMRESSetRestart(ksp, restarts[restart]));
+  if (method < 2 && strcmp(pc_, PCEISENSTAT)) PetscCall(KSPSetPCSide(ksp, side));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, pc_));
   PetscCall(KSPSetTolerances(ksp, PetscDefined(USE_REAL_SINGLE) ? 1e-4 : 1e-10, PETSC_DEFAULT, PETSC_DEFAULT, 300));

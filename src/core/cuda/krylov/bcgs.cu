@@ -103,18 +103,12 @@ SPMV_KRYLOV_KERNEL start(BCGSArgs g, bool direction, const Scalar *, const Scala
 */
 template <class Load, class Use> __device__ __forceinline__ void ForEachOfBlocks(const BCGSArgs &g, Load load, Use use)
 {
-  __shared__ Scalar shared[BLOCK];
-  const int         rows = BLOCK / g.bs * g.bs, mine = (int)threadIdx.x, head = mine / g.bs * g.bs;
-  for (unsigned first = blockIdx.x * (unsigned)rows; first < (unsigned)g.n; first += gridDim.x * (unsigned)rows) {
-    const unsigned i   = first + (unsigned)mine;
-    const bool     own = mine < rows && i < (unsigned)g.n;
-    Scalar         y = Num::zero(), z = Num::zero();
-    if (own) y = load(i);
-    shared[mine] = y;
-    __syncthreads();
-    for (int j = 0; own && j < g.bs; j++) z = Num::fma(g.d[(size_t)j * (size_t)g.n + i], shared[head + j], z);
+  const unsigned rows = BLOCK / (unsigned)g.bs * (unsigned)g.bs;
+  for (unsigned first = blockIdx.x * rows; first < (unsigned)g.n; first += gridDim.x * rows) {
+    const unsigned i   = first + threadIdx.x;
+    const bool     own = threadIdx.x < rows && i < (unsigned)g.n;
+    const Scalar   y = own ? load(i) : Num::zero(), z = MultiplyBlock<BLOCK>(g.d, g.n, g.bs, i, own, y);
     if (own) use(i, y, z);
-    __syncthreads();
   }
 }
 

@@ -154,30 +154,22 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(CGArgs g, bool, const Scala
 // The same with a block preconditioner, with as many threads per block as it has rows
 template <> SPMV_KRYLOV_KERNEL update<SPMV_KRYLOV_PC_BLOCKS>(CGArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
-  __shared__ State  s;
-  __shared__ Scalar shared[BLOCK];
-  PetscReal         v[NUMBERS] = {};
+  __shared__ State s;
+  PetscReal        v[NUMBERS] = {};
   if (!BeginUpdate(g, s)) return;
-  const Scalar minus    = Negated(s.a);
-  const bool   residual = g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED;
-  const int    rows = BLOCK / g.bs * g.bs, mine = (int)threadIdx.x, head = mine / g.bs * g.bs;
-  for (unsigned first = blockIdx.x * (unsigned)rows; first < (unsigned)g.n; first += gridDim.x * (unsigned)rows) {
-    const unsigned i   = first + (unsigned)mine;
-    const bool     own = mine < rows && i < (unsigned)g.n;
-    Scalar         now = Num::zero(), z = Num::zero();
-    if (own) {
-      now    = Num::fma(minus, g.w[i], g.r[i]);
-      g.r[i] = now;
-    }
-    shared[mine] = now;
-    __syncthreads();
-    if (own) {
-      for (int j = 0; j < g.bs; j++) z = Num::fma(g.d[(size_t)j * (size_t)g.n + i], shared[head + j], z);
-      g.z[i] = z;
-      v[0] += Square(residual ? now : z);
-      AddTo(v + 1, Term(g.hermitian, z, now));
-    }
-    __syncthreads();
+  const Scalar   minus    = Negated(s.a);
+  const bool     residual = g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED;
+  const unsigned rows     = BLOCK / (unsigned)g.bs * (unsigned)g.bs;
+  for (unsigned first = blockIdx.x * rows; first < (unsigned)g.n; first += gridDim.x * rows) {
+    const unsigned i   = first + threadIdx.x;
+    const bool     own = threadIdx.x < rows && i < (unsigned)g.n;
+    const Scalar   now = own ? Num::fma(minus, g.w[i], g.r[i]) : Num::zero();
+    const Scalar   z   = MultiplyBlock<BLOCK>(g.d, g.n, g.bs, i, own, now);
+    if (!own) continue;
+    g.r[i] = now;
+    g.z[i] = z;
+    v[0] += Square(residual ? now : z);
+    AddTo(v + 1, Term(g.hermitian, z, now));
   }
   if (AddAll(g, v, g.partials.count > 0)) Decide(g, s, TEST | BETA, v);
 }

@@ -23,12 +23,10 @@ struct StepArgs {
 template <SpMVKrylovPC PC>
 __global__ void __launch_bounds__(BLOCK) step(StepArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
-  __shared__ Scalar shared[PC == SPMV_KRYLOV_PC_BLOCKS ? BLOCK : 1];
-  const int         rows = PC == SPMV_KRYLOV_PC_BLOCKS ? BLOCK / g.bs * g.bs : BLOCK, mine = (int)threadIdx.x,
-            head    = mine / g.bs * g.bs;
-  const int64_t i   = (int64_t)blockIdx.x * rows + mine;
-  const bool    own = mine < rows && i < g.n;
-  Scalar        z   = Num::zero();
+  const unsigned rows = PC == SPMV_KRYLOV_PC_BLOCKS ? BLOCK / (unsigned)g.bs * (unsigned)g.bs : BLOCK;
+  const unsigned i    = blockIdx.x * rows + threadIdx.x;
+  const bool     own  = threadIdx.x < rows && i < (unsigned)g.n;
+  Scalar         z    = Num::zero();
   AwaitPrevious();
   if (g.early) LetNextBegin();
   if (own) {
@@ -36,12 +34,7 @@ __global__ void __launch_bounds__(BLOCK) step(StepArgs g, bool, const Scalar *, 
     if (g.w) z = Num::add(z, Negated(g.w[i]));
     if (PC == SPMV_KRYLOV_PC_POINTS) z = Multiplied(g.d[i], z);
   }
-  if (PC == SPMV_KRYLOV_PC_BLOCKS) {
-    shared[mine] = z;
-    z            = Num::zero();
-    __syncthreads();
-    for (int j = 0; own && j < g.bs; j++) z = Num::fma(g.d[(size_t)j * (size_t)g.n + (size_t)i], shared[head + j], z);
-  }
+  if (PC == SPMV_KRYLOV_PC_BLOCKS) z = MultiplyBlock<BLOCK>(g.d, g.n, g.bs, i, own, z);
   if (!own) return;
   z = Multiplied(g.of_residual, z);
   if (g.now) z = Num::fma(g.of_now, Read(g.now + i), z);

@@ -1,7 +1,10 @@
 /*
   GMRES. An iteration is the product and two kernels. The new column of the triangular matrix and the norm of the
   residual are computed in the same way as in PETSc's KSPGMRES, by one more thread block of the first kernel of the next
-  iteration, or by gmres_finish().
+  iteration, or by gmres_sum().
+
+  With several ranks, gmres_sum() is a kernel between the two. It adds all inner products of an iteration and the norm
+  of the iteration before at once over the ranks.
 */
 #include "gmres.h"
 #include "orthog.cuh"
@@ -16,7 +19,10 @@ namespace {
 struct CycleArgs {
   SolveArgs  solve;
   int        most, before;
-  bool       points, right, normalized; // normalized: the caller has the vectors normalized, by gmres_normalize()
+  bool       left, right; // the kernels apply a preconditioner: on the left POINTS, on the right POINTS or BLOCKS
+  bool       normalized;  // the caller has the vectors normalized, by gmres_normalize()
+  bool       several;     // there are several ranks
+  bool       flexible;    // breakdowns as in KSPFGMRES
   PetscReal  haptol;
   Scalar    *r, *cosine, *sine, *g, *h; // h: what is subtracted, per vector
   PetscReal *scale;
@@ -44,12 +50,25 @@ __device__ __forceinline__ PetscReal ScaleOf(const CycleArgs &c, int j)
   return c.normalized ? PetscReal(1) : c.scale[j];
 }
 
+// Entry i of B y, where `in` says that this thread has entry i of y. All threads of a thread block call it
+__device__ __forceinline__ Scalar Preconditioned(const CycleArgs &c, unsigned i, bool in, Scalar y)
+{
+  if (c.solve.pc == SPMV_KRYLOV_PC_BLOCKS)
+    return MultiplyBlock<ORTHOG_BLOCK>(c.solve.d, c.solve.n, c.solve.bs, i, in, y);
+  return in ? Multiplied(c.solve.d[i], y) : y;
+}
+
+// The shared memory that AddColumn() needs
+constexpr size_t ColumnBytes(int k)
+{
+  return 3 * sizeof(Scalar) * (size_t)(k + 2);
+}
+
 /*
-  Adds column k, whose entry below the diagonal is the norm of v[k+1]: applies the rotations of the columns before it
-  and determines its own, unless the solve has ended. By one thread block, with shared memory for three arrays of k + 2
-  numbers
+  Adds column k, whose entry below the diagonal is the norm of v[k+1], of which thread 0 has the square: applies the
+  rotations of the columns before it and determines its own, unless the solve has ended. By one thread block
 */
-__device__ void AddColumn(const CycleArgs &c, int k, const PetscReal *squares, unsigned grid)
+__device__ void AddColumn(const CycleArgs &c, int k, PetscReal square)
 {
   Scalar *const shared = (Scalar *)spmv_shared;
   Scalar *const column = c.r + (size_t)k * (size_t)(c.most + 2), *const h = shared, *const cosine = h + k + 2,
@@ -60,7 +79,8 @@ __device__ void AddColumn(const CycleArgs &c, int k, const PetscReal *squares, u
     cosine[j] = LoadOrdered(c.cosine + j);
     sine[j]   = LoadOrdered(c.sine + j);
   }
-  const PetscReal norm = sqrt(AddSquares(squares, grid)); // its last step waits for all threads
+  __syncthreads();
+  const PetscReal norm = sqrt(square);
   if (threadIdx.x == 0 && c.solve.state->reason == SPMV_KRYLOV_ITERATING) {
     State s   = *c.solve.state;
     bool  bad = false;
@@ -76,8 +96,9 @@ __device__ void AddColumn(const CycleArgs &c, int k, const PetscReal *squares, u
         h[j + 1]       = Num::fma(cosine[j], h[j + 1], Negated(Multiplied(sine[j], t)));
       }
       *(PetscReal *)&below   = norm;
-      const PetscReal length = sqrt(Square(h[k]) + norm * norm), size = sqrt(Square(old)), bound = norm / size;
-      const bool      happy = norm < (bound > c.haptol ? c.haptol : bound); // as in PETSc, also if it is NaN
+      const PetscReal length = sqrt(Square(h[k]) + norm * norm), size = sqrt(Square(old)), ratio = norm / size;
+      const PetscReal bound = ratio > c.haptol ? c.haptol : ratio; // as in PETSc, also if it is NaN
+      const bool      happy = norm < bound || (c.flexible && norm == bound);
       PetscReal       now   = 0;
       if (!happy && length > 0) {
         const Scalar cs = Scaled(1 / length, h[k]), sn = Scaled(1 / length, below);
@@ -93,11 +114,11 @@ __device__ void AddColumn(const CycleArgs &c, int k, const PetscReal *squares, u
       }
       c.scale[k + 1] = norm > 0 ? 1 / norm : 0; // PETSc leaves a zero vector as it is, too
       s.norms        = k + 1;
-      s.its          = k + 2;
       ReportNorm(k + 1, now, c.solve.progress);
       if (s.reason == SPMV_KRYLOV_ITERATING)
         s.reason = Converged(s.until, s.norm == SPMV_KRYLOV_NORM_NONE, c.before + k + 1, now);
       if (happy && s.reason == SPMV_KRYLOV_ITERATING) s.reason = SPMV_KRYLOV_HAPPY;
+      if (s.reason == SPMV_KRYLOV_ITERATING) s.its++;
     }
     *c.solve.state = s;
     ReportStatus(s, c.solve.progress);
@@ -106,39 +127,89 @@ __device__ void AddColumn(const CycleArgs &c, int k, const PetscReal *squares, u
   for (int j = (int)threadIdx.x; j <= k; j += (int)blockDim.x) column[j] = h[j];
 }
 
-SPMV_PRODUCTS_KERNEL gmres_project(StepArgs g, bool, const Scalar *w, const Scalar *, Scalar *)
+// BLOCKS: w is the preconditioner on the left, which has blocks, times `product`; otherwise the product is in w
+template <bool BLOCKS>
+SPMV_PRODUCTS_KERNEL gmres_project(StepArgs g, bool, const Scalar *product, const Scalar *, Scalar *w)
 {
-  const Scalar *d = g.c.points && !g.c.right && !g.again ? g.c.solve.d : nullptr;
+  const Scalar *d = BLOCKS || (g.c.left && !g.again) ? g.c.solve.d : nullptr;
   AwaitPrevious();
   if (g.c.solve.early) LetNextBegin();
-  if (blockIdx.x == g.basis.blocks) return AddColumn(g.c, g.k - 1, g.basis.squares, g.grid);
+  if (blockIdx.x == g.basis.blocks) return AddColumn(g.c, g.k - 1, AddSquares(g.basis.squares, g.grid));
   const int reason = LoadOrdered(&g.c.solve.state->reason);
   InnerProducts(
       g.basis,
       [&](unsigned i) {
+        if (BLOCKS) {
+          const unsigned bs = (unsigned)g.c.solve.bs, first = i / bs * bs;
+          Scalar         z = Num::zero();
+          for (unsigned j = 0; j < bs; j++)
+            z = Num::fma(d[(size_t)j * (size_t)g.basis.n + i], LoadOrdered(product + first + j), z);
+          return w[i] = z;
+        }
         const Scalar a = LoadOrdered(w + i);
         return d ? Multiplied(d[i], a) : a;
       },
       [&] { return reason == SPMV_KRYLOV_ITERATING; });
 }
 
+struct SumArgs {
+  CycleArgs c;
+  Basis     basis;
+  int       products, column; // number of inner products; the column to add, or -1
+  unsigned  grid;             // of gmres_subtract()
+};
+enum SumPart { OWN = 1, ALL_RANKS = 2 };
+
+// Adds the sums of the thread blocks (OWN), then those of all ranks, if the caller has not done that, and the column
+// (ALL_RANKS). By one thread block
+__global__ void __launch_bounds__(ORTHOG_BLOCK) gmres_sum(SumArgs g, int part, const Scalar *, const Scalar *, Scalar *)
+{
+  const Ranks &ranks = g.c.solve.ranks;
+  const int    reals = g.products * REALS;
+  AwaitPrevious();
+  if (LoadOrdered(&g.c.solve.state->reason) != SPMV_KRYLOV_ITERATING) return;
+  if (part & OWN) {
+    for (Basis b = g.basis; b.first < g.products; b.first += ORTHOG_CHUNK) {
+      b.count = min(ORTHOG_CHUNK, g.products - b.first);
+      AddProducts(b, [&](int j, Scalar sum) { Write((Scalar *)ranks.sums + b.first + j, sum); });
+    }
+    if (g.column >= 0) {
+      const PetscReal square = AddSquares(g.basis.squares, g.grid);
+      if (threadIdx.x == 0) ranks.sums[reals] = square;
+    }
+    __syncthreads();
+  }
+  if (!(part & ALL_RANKS)) return;
+  if (!ranks.outside && ranks.size > 1) {
+    const unsigned n = *ranks.number + 1;
+    AddRanks(ranks, ranks.sums, reals + (g.column >= 0), n, true);
+    if (threadIdx.x == 0) *ranks.number = n;
+  }
+  if (g.c.solve.early) LetNextBegin(); // not before, so that the next kernel does not take the place of another rank's
+  if (g.column >= 0) AddColumn(g.c, g.column, ranks.sums[reals]);
+}
+
 SPMV_SUBTRACT_KERNEL gmres_subtract(StepArgs g, bool, const Scalar *, const Scalar *, Scalar *w)
 {
   __shared__ Scalar h[ORTHOG_CHUNK];
   const bool        start = !g.again && g.basis.first == 0; // w is still the product
-  const Scalar     *d     = g.c.points ? g.c.solve.d : nullptr;
-  const bool        left = start && d && !g.c.right, right = g.basis.last && d && g.c.right;
+  const Scalar     *d     = g.c.solve.d;
+  const bool        left = start && g.c.left, right = g.basis.last && g.c.right;
   AwaitPrevious();
   if (g.c.solve.early) LetNextBegin();
   const int       reason = LoadOrdered(&g.c.solve.state->reason);
   const PetscReal of     = g.again ? PetscReal(1) : ScaleOf(g.c, g.k);
-  AddProducts(g.basis, [&](int j, Scalar sum) {
+  const auto      put    = [&](int j, Scalar sum) {
     const PetscReal scale  = ScaleOf(g.c, g.basis.first + j);
     const Scalar    mine   = Scaled(of * scale, sum);
     Scalar         *column = g.c.r + (size_t)g.k * (size_t)(g.c.most + 2) + g.basis.first + j;
     h[j]                   = Scaled(scale, mine);
     if (blockIdx.x == 0 && reason == SPMV_KRYLOV_ITERATING) *column = g.again ? Num::add(*column, mine) : mine;
-  });
+  };
+  if (!g.c.several)
+    AddProducts(g.basis, put);
+  else if ((int)threadIdx.x < g.basis.count)
+    put((int)threadIdx.x, Read((const Scalar *)g.c.solve.ranks.sums + g.basis.first + threadIdx.x));
   __syncthreads();
   if (reason != SPMV_KRYLOV_ITERATING) return;
   Subtract(
@@ -147,20 +218,19 @@ SPMV_SUBTRACT_KERNEL gmres_subtract(StepArgs g, bool, const Scalar *, const Scal
         const Scalar a = w[i];
         return start ? Scaled(of, left ? Multiplied(d[i], a) : a) : a;
       },
-      [&](unsigned i, Scalar a) {
-        w[i] = a;
-        if (right) g.c.next[i] = Multiplied(d[i], a);
+      [&](unsigned i, bool in, Scalar a) {
+        if (in) w[i] = a;
+        if (right) a = Preconditioned(g.c, i, in, a);
+        if (in && right) g.c.next[i] = a;
       });
 }
 
-// Adds the last column of a cycle, or each one if the host waits for it
-__global__ void __launch_bounds__(ORTHOG_BLOCK) gmres_finish(StepArgs g, bool, const Scalar *, const Scalar *, Scalar *)
-{
-  AwaitPrevious();
-  AddColumn(g.c, g.k, g.basis.squares, g.grid);
-}
+struct NormalizeArgs {
+  CycleArgs c;
+  int       k;
+};
 
-SPMV_SUBTRACT_KERNEL gmres_normalize(StepArgs g, bool, const Scalar *, const Scalar *, Scalar *w)
+SPMV_SUBTRACT_KERNEL gmres_normalize(NormalizeArgs g, bool, const Scalar *, const Scalar *, Scalar *w)
 {
   __shared__ State s;
   if (!BeginKernel(g.c.solve, s)) return;
@@ -192,8 +262,9 @@ __global__ void __launch_bounds__(SPMV_GMRES_MOST)
   for (int j = g.k - 1; j >= 0; j--) {
     const Scalar next = entry(j - 1);
     if (row == j) {
-      if (IsZero(mine)) singular = true;
-      known = y = Divided(y, mine);
+      const bool zero = IsZero(mine), skip = zero && g.c.flexible && j == g.k - 1; // a last vector without effect
+      if (zero && !skip) singular = true;
+      known = y = skip ? Num::zero() : Divided(y, mine);
     }
     __syncthreads();
     if (row < j) y = Num::fma(Negated(known), mine, y);
@@ -217,12 +288,13 @@ SPMV_SUBTRACT_KERNEL gmres_correct(CorrectArgs g, bool, const Scalar *, const Sc
   if (g.c.solve.early) LetNextBegin();
   if ((int)threadIdx.x < g.basis.count) h[threadIdx.x] = LoadOrdered(g.c.h + g.basis.first + threadIdx.x);
   __syncthreads();
-  const bool    scaled = g.c.points && g.c.right, zero = scaled || (g.set && g.basis.first == 0);
-  const Scalar *d     = g.c.solve.d;
-  const bool    first = g.set && g.basis.first == 0;
+  const bool right = g.c.right, zero = right || (g.set && g.basis.first == 0);
   Subtract(
-      g.basis, h, [&](unsigned i) { return zero ? Num::zero() : x[i]; },
-      [&](unsigned i, Scalar a) { x[i] = scaled ? Num::fma(d[i], a, first ? Num::zero() : x[i]) : a; });
+      g.basis, h, [&](unsigned i) { return zero ? Num::zero() : Read(x + i); },
+      [&](unsigned i, bool in, Scalar a) {
+        if (right) a = Preconditioned(g.c, i, in, a);
+        if (in) Write(x + i, right ? Num::add(Read(x + i), a) : a);
+      });
 }
 
 } // namespace
@@ -234,9 +306,10 @@ struct _n_SpMVCudaGMRES {
   Array<Scalar>    r, numbers; // cosine, sine, g, h
   Array<PetscReal> scale;
   Array<unsigned>  singular;
-  CycleArgs        c     = {};
+  CycleArgs        c       = {};
+  PetscScalar     *product = nullptr;              // BLOCKS on the left
   bool             again = false, pending = false; // pending: the last column is still to be added
-  Kernel           project, subtract, finish, normalize, solve, correct;
+  Kernel           project, project_blocks, sum, subtract, normalize, solve, correct;
 
   cudaError_t Create(SpMVCudaKrylov with, int most)
   {
@@ -255,28 +328,55 @@ struct _n_SpMVCudaGMRES {
     c.g      = c.sine + room;
     c.h      = c.g + room;
     c.scale  = scale;
-    project.Choose((const void *)gmres_project);
-    finish.Choose((const void *)gmres_finish);
+    project.Choose((const void *)gmres_project<false>);
+    project_blocks.Choose((const void *)gmres_project<true>);
+    sum.Choose((const void *)gmres_sum);
     subtract.Choose((const void *)gmres_subtract);
     normalize.Choose((const void *)gmres_normalize);
     solve.Choose((const void *)gmres_solve);
     correct.Choose((const void *)gmres_correct);
     return cudaSuccess;
   }
+  // Calls launch(basis) for the kernels that update v[k+1] or the solution
+  template <class F> cudaError_t ForUpdates(int count, PetscScalar *const v[], F launch)
+  {
+    const bool blocks = c.right && c.solve.pc == SPMV_KRYLOV_PC_BLOCKS;
+    return orthog.ForChunks(c.solve.n, count, v, [&](Basis g) {
+      if (blocks) g.rows = ORTHOG_BLOCK / c.solve.bs * c.solve.bs; // none is in two thread blocks
+      return launch(g);
+    });
+  }
+  // Adds the inner products with the first vectors over all thread blocks and ranks, and a column unless it is negative
+  cudaError_t Sum(int products, int column, cudaStream_t stream)
+  {
+    return orthog.ForChunks(c.solve.n, 0, nullptr, [&](const Basis &g) {
+      const SumArgs args   = {c, g, products, column, orthog.SubtractGrid(c.solve.n)};
+      const auto    launch = [&](int part) {
+        return sum.LaunchWith(1, ORTHOG_BLOCK, &args, part, {}, stream, column < 0 ? 0 : ColumnBytes(column), true);
+      };
+      if (!krylov->allreduce) return launch(OWN | ALL_RANKS);
+      SPMV_TRY(launch(OWN));
+      SPMV_TRY(krylov->allreduce(krylov->ctx, krylov->sums, products * REALS + (column >= 0), stream));
+      return column < 0 ? cudaSuccess : launch(ALL_RANKS);
+    });
+  }
   // Makes v[k+1] orthogonal to the vectors before it
   cudaError_t Orthogonalize(int k, PetscScalar *const v[], bool second, cudaStream_t stream)
   {
-    const int      n    = c.solve.n;
-    const unsigned grid = orthog.SubtractGrid(n);
-    SPMV_TRY(orthog.ForChunks(n, k + 1, v, [&](const Basis &g) {
-      const StepArgs args = {c, g, k, grid, second};
-      const bool     add  = pending && !second && g.first == 0; // by one more thread block
-      return project.LaunchWith(g.blocks + add, ORTHOG_BLOCK, &args, false,
-                                {(const Scalar *)v[k + 1], nullptr, nullptr}, stream,
-                                add ? 3 * sizeof(Scalar) * (size_t)(k + 1) : 0, true);
+    const unsigned grid   = orthog.SubtractGrid(c.solve.n);
+    const bool     add    = pending && !second; // the last column
+    const bool     blocks = product && !second;
+    SPMV_TRY(orthog.ForChunks(c.solve.n, k + 1, v, [&](const Basis &g) {
+      const StepArgs args   = {c, g, k, grid, second};
+      const bool     block  = add && !c.several && g.first == 0; // one more
+      Kernel        &kernel = blocks && g.first == 0 ? project_blocks : project;
+      return kernel.LaunchWith(g.blocks + block, ORTHOG_BLOCK, &args, false,
+                               {(const Scalar *)product, nullptr, (Scalar *)v[k + 1]}, stream,
+                               block ? ColumnBytes(k - 1) : 0, true);
     }));
+    if (c.several) SPMV_TRY(Sum(k + 1, add ? k - 1 : -1, stream));
     pending = true;
-    return orthog.ForChunks(n, k + 1, v, [&](const Basis &g) {
+    return ForUpdates(k + 1, v, [&](const Basis &g) {
       const StepArgs args = {c, g, k, grid, second};
       return subtract.Launch(grid, ORTHOG_BLOCK, args, false, {nullptr, nullptr, (Scalar *)v[k + 1]}, stream);
     });
@@ -304,27 +404,32 @@ cudaError_t SpMVCudaGMRESDestroy(SpMVCudaGMRES *gmres)
 
 cudaError_t SpMVCudaGMRESBegin(SpMVCudaGMRES gmres, const SpMVCudaGMRESCycle *cycle, cudaStream_t stream)
 {
-  if (cycle->n > SPMVCUDA_MAX_SIZE || cycle->pc == SPMV_KRYLOV_PC_BLOCKS) return cudaErrorNotSupported;
+  if (cycle->n > SPMVCUDA_MAX_SIZE || cycle->bs > SPMV_KRYLOV_BLOCK) return cudaErrorNotSupported;
+  const bool      points = cycle->pc == SPMV_KRYLOV_PC_POINTS, blocks = cycle->pc == SPMV_KRYLOV_PC_BLOCKS;
   CycleArgs      &c = gmres->c;
   State           first{};
   const PetscReal one[2] = {1 / cycle->beta, cycle->beta};
   Scalar          beta   = {};
   c.solve.n              = cycle->n;
+  c.solve.bs             = cycle->bs;
   c.solve.early          = cycle->early;
   c.solve.pc             = cycle->pc;
   c.solve.norm           = cycle->norm;
   c.solve.d              = (const Scalar *)cycle->d;
-  c.points               = cycle->pc == SPMV_KRYLOV_PC_POINTS;
-  c.right                = !cycle->left;
+  c.left                 = points && cycle->left;
+  c.right                = (points || blocks) && !cycle->left;
   c.normalized           = cycle->normalized;
+  c.flexible             = cycle->flexible;
   c.haptol               = cycle->haptol;
   c.before               = cycle->before;
   c.next                 = (Scalar *)cycle->next;
+  gmres->product         = blocks && cycle->left ? cycle->product : nullptr;
   gmres->again           = cycle->again;
   first.until            = cycle->until;
   first.its              = 1;
   memcpy(&beta, &one[1], sizeof(PetscReal));
   SPMV_TRY(gmres->krylov->Begin(c.solve, first, stream));
+  c.several      = c.solve.ranks.outside || c.solve.ranks.size > 1;
   gmres->pending = false;
   __atomic_store_n(&c.solve.progress->status, PackStatus(SPMV_KRYLOV_ITERATING, 1, 0), __ATOMIC_RELEASE);
   SPMV_TRY(cudaMemcpyAsync(c.scale, one, sizeof(PetscReal), cudaMemcpyHostToDevice, stream));
@@ -339,16 +444,12 @@ cudaError_t SpMVCudaGMRESStep(SpMVCudaGMRES gmres, int k, PetscScalar *const v[]
 
 cudaError_t SpMVCudaGMRESFinish(SpMVCudaGMRES gmres, int k, PetscScalar *const v[], cudaStream_t stream)
 {
-  const int n    = gmres->c.solve.n;
-  gmres->pending = false;
-  return gmres->orthog.ForChunks(n, 0, v, [&](const Basis &g) {
-    const StepArgs args = {gmres->c, g, k, gmres->orthog.SubtractGrid(n), false};
-    SPMV_TRY(gmres->finish.LaunchWith(1, ORTHOG_BLOCK, &args, false, {}, stream, 3 * sizeof(Scalar) * (size_t)(k + 2),
-                                      true));
-    if (!gmres->c.normalized) return cudaSuccess;
-    return gmres->normalize.Launch(args.grid, ORTHOG_BLOCK, args, false, {nullptr, nullptr, (Scalar *)v[k + 1]},
-                                   stream);
-  });
+  const unsigned grid = gmres->orthog.SubtractGrid(gmres->c.solve.n);
+  gmres->pending      = false;
+  SPMV_TRY(gmres->Sum(0, k, stream));
+  if (!gmres->c.normalized) return cudaSuccess;
+  const NormalizeArgs args = {gmres->c, k};
+  return gmres->normalize.Launch(grid, ORTHOG_BLOCK, args, false, {nullptr, nullptr, (Scalar *)v[k + 1]}, stream);
 }
 
 cudaError_t SpMVCudaGMRESSolve(SpMVCudaGMRES gmres, int k, cudaStream_t stream, PetscBool *singular)
@@ -364,7 +465,7 @@ cudaError_t SpMVCudaGMRESSolve(SpMVCudaGMRES gmres, int k, cudaStream_t stream, 
 cudaError_t SpMVCudaGMRESCorrect(SpMVCudaGMRES gmres, int k, PetscScalar *const v[], PetscBool set, PetscScalar *x,
                                  cudaStream_t stream)
 {
-  return gmres->orthog.ForChunks(gmres->c.solve.n, k, v, [&](const Basis &g) {
+  return gmres->ForUpdates(k, v, [&](const Basis &g) {
     const CorrectArgs args = {gmres->c, g, (bool)set};
     return gmres->correct.Launch(gmres->orthog.SubtractGrid(g.n), ORTHOG_BLOCK, args, false,
                                  {nullptr, nullptr, (Scalar *)x}, stream);

@@ -6,8 +6,9 @@
 
     Begin;   then in each iteration k = 0, 1, ...:   v[k+1] = A v[k], Step(k);   and at last   Finish, Solve(k), Correct
 
-  for a correction with the first k vectors. With POINTS on the left, the kernels apply the preconditioner to v[k+1]; on
-  the right, Step also writes `next`, the vector that A multiplies in the next iteration, and Correct applies it.
+  for a correction with the first k vectors. With POINTS on the left, the kernels apply the preconditioner to v[k+1];
+  with BLOCKS on the left, to `product`, to which the caller multiplies instead. With either on the right, Step also
+  writes `next`, the vector that A multiplies in the next iteration, and Correct applies the preconditioner.
 */
 #pragma once
 
@@ -16,13 +17,15 @@
 typedef struct _n_SpMVCudaGMRES *SpMVCudaGMRES;
 
 typedef struct {
-  int                n;
-  PetscScalar       *next; /* POINTS on the right: B v[k+1] */
-  const PetscScalar *d;    /* POINTS: the preconditioner B */
+  int                n, bs;
+  PetscScalar       *next;    /* POINTS or BLOCKS on the right: B v[k+1] */
+  PetscScalar       *product; /* BLOCKS on the left: A v[k] */
+  const PetscScalar *d;       /* POINTS or BLOCKS: the preconditioner B, as in SpMVCudaCG */
   SpMVKrylovPC       pc;
   SpMVKrylovNorm     norm;
   PetscBool          left, early;
   PetscBool          again;      /* each vector is made orthogonal twice */
+  PetscBool          flexible;   /* breakdowns as in FGMRES */
   PetscBool          normalized; /* for preconditioners that are no linear functions; the caller normalizes v[0] */
   PetscReal          beta;       /* the norm of the first residual of this cycle */
   PetscReal          haptol;
@@ -30,9 +33,7 @@ typedef struct {
   SpMVKrylovTest     until;
 } SpMVCudaGMRESCycle;
 
-#define SPMV_GMRES_MOST 512 /* the longest cycle */
-
-/* most: the length of a cycle */
+/* most: the length of a cycle, at most SPMV_GMRES_MOST */
 PETSC_INTERN cudaError_t SpMVCudaGMRESCreate(SpMVCudaKrylov, int most, SpMVCudaGMRES *);
 PETSC_INTERN cudaError_t SpMVCudaGMRESDestroy(SpMVCudaGMRES *);
 PETSC_INTERN cudaError_t SpMVCudaGMRESBegin(SpMVCudaGMRES, const SpMVCudaGMRESCycle *, cudaStream_t);
@@ -43,6 +44,6 @@ PETSC_INTERN cudaError_t SpMVCudaGMRESStep(SpMVCudaGMRES, int k, PetscScalar *co
 PETSC_INTERN cudaError_t SpMVCudaGMRESFinish(SpMVCudaGMRES, int k, PetscScalar *const v[], cudaStream_t);
 /* The coefficients of the first k vectors. If the triangular matrix is singular, they are 0; waits for the stream */
 PETSC_INTERN cudaError_t SpMVCudaGMRESSolve(SpMVCudaGMRES, int k, cudaStream_t, PetscBool *singular);
-/* x += the sum of the coefficients times v[j] (times B with POINTS on the right), or x = the sum if `set` */
+/* x += the sum of the coefficients times v[j] (times B with POINTS or BLOCKS on the right), or x = the sum if `set` */
 PETSC_INTERN cudaError_t SpMVCudaGMRESCorrect(SpMVCudaGMRES, int k, PetscScalar *const v[], PetscBool set,
                                               PetscScalar *x, cudaStream_t);

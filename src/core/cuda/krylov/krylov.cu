@@ -50,7 +50,7 @@ cudaError_t _n_SpMVCudaKrylov::CreateSums()
   blocks = (unsigned)multiprocessors * Tuning::KRYLOV_BLOCKS;
   SPMV_TRY(state.Alloc(1));
   SPMV_TRY(partial.Alloc((size_t)blocks * SUMS));
-  SPMV_TRY(sums.Alloc(SUMS));
+  SPMV_TRY(sums.Alloc(SPMV_KRYLOV_SUMS));
   SPMV_TRY(count.Alloc(2));
   SPMV_TRY(count.Zero(nullptr));
   SPMV_TRY(cudaHostAlloc((void **)&progress, sizeof(*progress), cudaHostAllocMapped));

@@ -35,7 +35,7 @@ inline __host__ __device__ unsigned long long PackStatus(int reason, int its, in
 // that no fence is needed
 constexpr int HALVES = sizeof(PetscReal) / sizeof(unsigned);
 struct alignas(128) Mail {
-  uint64_t word[SUMS * HALVES];
+  uint64_t word[SPMV_KRYLOV_SUMS * HALVES];
 };
 
 // The data for sums over all ranks. size 1: there is only one rank
@@ -46,7 +46,7 @@ struct Ranks {
   Mail        *mine;
   Mail *const *theirs; // the `mine` of each rank
   unsigned    *number; // number of the last sum
-  PetscReal   *sums;   // the sums that the caller adds
+  PetscReal   *sums;   // space for the numbers of a sum, which the caller adds if `outside`
 };
 
 // The state of a solve, in device memory. The second line is only for CG, the third only for BiCGStab
@@ -149,38 +149,59 @@ __device__ __forceinline__ bool AddBlocks(PetscReal (&v)[N], unsigned mine, unsi
 }
 
 /*
-  Adds the sums of all ranks in the order of the ranks, so that all ranks get the same bits. n: the number of this sum.
-  All threads of a thread block call it; only v of thread 0 counts. Several thread blocks may do so with the same v; one
-  of them sends it.
+  Adds `count` numbers of each rank in the order of the ranks, so that all ranks get the same bits. n: the number of
+  this sum. v is in shared or global memory. All threads of a thread block call it when they see v. Several thread
+  blocks may do so with the same v, in different places; one of them sends it.
 */
-template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[N], unsigned n, bool send)
+__device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal *v, int count, unsigned n, bool send)
 {
-  constexpr int       WORDS = N * HALVES;
-  __shared__ unsigned own[WORDS];
-  const int           half = (int)(n & 1) * ranks.size;
-  if (threadIdx.x == 0) memcpy(own, v, sizeof(own));
-  __syncthreads();
+  constexpr int   MANY = 4; // ranks whose numbers a thread loads at once
+  const int       half = (int)(n & 1) * ranks.size, words = count * HALVES;
+  const unsigned *own = (const unsigned *)v;
   // When a rank writes sum n, it has received sum n - 1 of all ranks, so all ranks have read sum n - 2. Therefore two
   // halves are enough
-  for (int t = threadIdx.x; send && t < ranks.size * WORDS; t += blockDim.x)
-    StoreRelaxedSystem(&ranks.theirs[t / WORDS][half + ranks.rank].word[t % WORDS], (uint64_t)n << 32 | own[t % WORDS]);
-  for (int t = threadIdx.x; t < ranks.size * WORDS; t += blockDim.x) {
-    while (LoadRelaxedSystem(&ranks.mine[half + t / WORDS].word[t % WORDS]) >> 32 != n) __nanosleep(20);
+  for (int t = threadIdx.x; send && t < ranks.size * words; t += blockDim.x)
+    StoreRelaxedSystem(&ranks.theirs[t / words][half + ranks.rank].word[t % words], (uint64_t)n << 32 | own[t % words]);
+  __syncthreads();
+  for (int k = threadIdx.x; k < count; k += blockDim.x) {
+    PetscReal total = 0;
+    for (int first = 0; first < ranks.size; first += MANY) {
+      unsigned bits[MANY][HALVES];
+      for (bool all = false; !all;) {
+        all = true;
+#pragma unroll
+        for (int r = 0; r < MANY; r++) {
+#pragma unroll
+          for (int w = 0; w < HALVES; w++) {
+            if (first + r >= ranks.size) continue;
+            const uint64_t word = LoadRelaxedSystem(&ranks.mine[half + first + r].word[k * HALVES + w]);
+            bits[r][w]          = (unsigned)word;
+            all &= word >> 32 == n;
+          }
+        }
+        if (!all) __nanosleep(20);
+      }
+#pragma unroll
+      for (int r = 0; r < MANY; r++) {
+        PetscReal a;
+        if (first + r >= ranks.size) continue;
+        memcpy(&a, bits[r], sizeof(a));
+        total += a;
+      }
+    }
+    v[k] = total;
   }
   __syncthreads();
-  if (threadIdx.x == 0) {
-#pragma unroll
-    for (int k = 0; k < N; k++) v[k] = 0;
-    for (int r = 0; r < ranks.size; r++) {
-      unsigned  bits[WORDS];
-      PetscReal sum[N];
-#pragma unroll
-      for (int w = 0; w < WORDS; w++) bits[w] = (unsigned)LoadRelaxedSystem(&ranks.mine[half + r].word[w]);
-      memcpy(sum, bits, sizeof(sum));
-#pragma unroll
-      for (int k = 0; k < N; k++) v[k] += sum[k];
-    }
-  }
+}
+
+// The same for numbers that only thread 0 has
+template <int N> __device__ __forceinline__ void AddRanks(const Ranks &ranks, PetscReal (&v)[N], unsigned n, bool send)
+{
+  __shared__ PetscReal shared[N];
+  if (threadIdx.x == 0) memcpy(shared, v, sizeof(v));
+  __syncthreads();
+  AddRanks(ranks, shared, N, n, send);
+  if (threadIdx.x == 0) memcpy(v, shared, sizeof(v));
 }
 
 /*
@@ -278,6 +299,23 @@ template <int COUNT = BATCH, class Load, class Use> __device__ __forceinline__ v
       if (first + u * stride < (unsigned)n) use(u, first + u * stride);
     }
   }
+}
+
+/*
+  Entry i of B y for a preconditioner with blocks of bs rows, as many threads of a thread block for each as it has rows.
+  y: entry i of the vector. own: this thread has an entry. All threads call it
+*/
+template <int BLOCK>
+__device__ __forceinline__ Scalar MultiplyBlock(const Scalar *d, int n, int bs, unsigned i, bool own, Scalar y)
+{
+  __shared__ Scalar shared[BLOCK];
+  const Scalar     *mine = shared + (int)threadIdx.x / bs * bs;
+  Scalar            z    = Num::zero();
+  shared[threadIdx.x]    = y;
+  __syncthreads();
+  for (int j = 0; own && j < bs; j++) z = Num::fma(d[(size_t)j * (size_t)n + i], mine[j], z);
+  __syncthreads();
+  return z;
 }
 
 // Adds thread `first`'s share of the partial sums to v; `threads` threads share them

@@ -95,6 +95,9 @@ typedef struct {
 
 #define SPMV_KRYLOV_BLOCK 8    /* the most rows of a block of the preconditioner */
 #define SPMV_KRYLOV_NORMS 1024 /* the most norms between two calls that read them */
+#define SPMV_GMRES_MOST   512  /* the longest cycle of GMRES */
+/* the most numbers of a sum over ranks: inner products with the basis of GMRES, which may be complex, and a norm */
+#define SPMV_KRYLOV_SUMS (2 * SPMV_GMRES_MOST + 1)
 
 /* Adds `count` numbers on the device over all ranks, in place and in the order of the stream; it may wait for the
    stream */

@@ -60,7 +60,10 @@ SPMV_SUBTRACT_KERNEL subtract(OrthogArgs g, bool, const Scalar *, const Scalar *
   if ((int)threadIdx.x < g.basis.count) shared[threadIdx.x] = LoadOrdered(h + g.basis.first + threadIdx.x);
   __syncthreads();
   Subtract(
-      g.basis, shared, [&](unsigned i) { return x[i]; }, [&](unsigned i, Scalar a) { x[i] = a; });
+      g.basis, shared, [&](unsigned i) { return x[i]; },
+      [&](unsigned i, bool in, Scalar a) {
+        if (in) x[i] = a;
+      });
   if (!g.basis.last || !IsLast(g.arrived)) return;
   const PetscReal square = AddSquares(g.basis.squares, gridDim.x);
   if (threadIdx.x) return;

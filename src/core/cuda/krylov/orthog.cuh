@@ -10,7 +10,7 @@ namespace spmv {
 
 constexpr int ORTHOG_BLOCK = 256, ORTHOG_WARPS = ORTHOG_BLOCK / WARP;
 constexpr int ORTHOG_CHUNK = WARP / REALS; // vectors of a launch: a thread has their sums in registers
-constexpr int ORTHOG_GROUP = 16;           // vectors of which a thread loads an entry at once
+constexpr int ORTHOG_GROUP = 16 / REALS;   // vectors of which a thread loads an entry at once
 
 #define SPMV_PRODUCTS_KERNEL __global__ void __launch_bounds__(ORTHOG_BLOCK, 2)
 #define SPMV_SUBTRACT_KERNEL __global__ void __launch_bounds__(ORTHOG_BLOCK, 4)
@@ -19,6 +19,7 @@ constexpr int ORTHOG_GROUP = 16;           // vectors of which a thread loads an
 struct Basis {
   const Scalar *v[ORTHOG_CHUNK];
   int           n, first, count; // n: entries of a vector; first: number of the first vector
+  int           rows;            // entries that a thread block of Subtract() has at once
   bool          last;            // there are no more vectors after these
   unsigned      blocks;          // thread blocks that compute inner products
   Scalar       *part;
@@ -59,13 +60,14 @@ template <class X, class Go> __device__ __forceinline__ void InnerProducts(const
 #pragma unroll
   for (int k = 0; k < ORTHOG_CHUNK; k++) sum[k] = Num::zero();
   for (unsigned i = blockIdx.x * ORTHOG_BLOCK + threadIdx.x; i - (unsigned)lane < n; i += g.blocks * ORTHOG_BLOCK) {
-    const bool   in = i < n;
-    const Scalar b  = in ? x(i) : Num::zero();
+    const bool in = i < n;
+    Scalar     b  = Num::zero();
 #pragma unroll
     for (int j = 0; j < ORTHOG_CHUNK; j += ORTHOG_GROUP) {
       if (j >= g.count) continue; // the same for the whole grid
 #pragma unroll
       for (int k = 0; k < ORTHOG_GROUP; k++) a[k] = j + k < g.count && in ? LoadOrdered(g.v[j + k] + i) : Num::zero();
+      if (j == 0 && in) b = x(i); // after the other loads, because it waits for its own
       Issue();
 #pragma unroll
       for (int k = 0; k < ORTHOG_GROUP; k++) sum[j + k] = Num::fma(Num::conj(a[k]), b, sum[j + k]);
@@ -88,50 +90,60 @@ template <class X, class Go> __device__ __forceinline__ void InnerProducts(const
 */
 template <class Finish> __device__ __forceinline__ void AddProducts(const Basis &g, Finish finish)
 {
-  constexpr int MINE = ORTHOG_CHUNK / ORTHOG_WARPS;
+  constexpr int MINE = ORTHOG_CHUNK / ORTHOG_WARPS, MANY = 9; // loads at once: an H200 has 264 thread blocks
   const int     warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
-  Scalar        sum[MINE];
+  Scalar        sum[MINE], mine                      = Num::zero();
 #pragma unroll
   for (int k = 0; k < MINE; k++) {
     const int j = warp + k * ORTHOG_WARPS;
     sum[k]      = Num::zero();
     if (j >= g.count) continue;
     const Scalar *part = g.part + (size_t)(g.first + j) * g.blocks;
-#pragma unroll 4
-    for (unsigned b = (unsigned)lane; b < g.blocks; b += WARP) sum[k] = Num::add(sum[k], LoadOrdered(part + b));
+    for (unsigned b = (unsigned)lane; b < g.blocks; b += MANY * WARP) {
+      Scalar a[MANY];
+#pragma unroll
+      for (int u = 0; u < MANY; u++) a[u] = b + u * WARP < g.blocks ? LoadOrdered(part + b + u * WARP) : Num::zero();
+#pragma unroll
+      for (int u = 0; u < MANY; u++) sum[k] = Num::add(sum[k], a[u]);
+    }
   }
 #pragma unroll
   for (int k = 0; k < MINE; k++) {
 #pragma unroll
-    for (int by = WARP / 2; by; by >>= 1) sum[k] = Num::add(sum[k], Num::down(sum[k], by));
-    if (lane == 0 && warp + k * ORTHOG_WARPS < g.count) finish(warp + k * ORTHOG_WARPS, sum[k]);
+    for (int by = WARP / 2; by; by >>= 1) sum[k] = Num::add(sum[k], Num::exchange(sum[k], by));
+    if (lane == k) mine = sum[k];
   }
+  if (lane < MINE && warp + lane * ORTHOG_WARPS < g.count) finish(warp + lane * ORTHOG_WARPS, mine);
 }
 
 /*
-  x - sum of h(j) v[j], where x(i) is an entry of x, and h has a number for each vector: calls put(i, entry) for each.
-  With the last vectors, stores the sum of the squares of the new entries of this thread block. The last entries come
-  first: of these, InnerProducts() has left some in the L2 cache. All threads call it
+  x - sum of h(j) v[j], where x(i) is an entry of x, and h has a number for each vector: all threads call put(i, in,
+  entry), where `in` is false if the thread has no entry. With the last vectors, stores the sum of the squares of the
+  new entries of this thread block. The last entries come first: of these, InnerProducts() has left some in the L2
+  cache. All threads call it
 */
 template <class X, class Put>
 __device__ __forceinline__ void Subtract(const Basis &g, const Scalar (&h)[ORTHOG_CHUNK], X x, Put put)
 {
-  const unsigned n = (unsigned)g.n, tiles = (n + ORTHOG_BLOCK - 1) / ORTHOG_BLOCK;
+  const unsigned n = (unsigned)g.n, rows = (unsigned)g.rows, tiles = (n + rows - 1) / rows;
   Scalar         a[ORTHOG_GROUP];
   PetscReal      squares[1] = {};
   for (unsigned t = blockIdx.x; t < tiles; t += gridDim.x) {
-    const unsigned i   = (tiles - 1 - t) * ORTHOG_BLOCK + threadIdx.x;
-    const bool     in  = i < n;
-    Scalar         sum = in ? x(i) : Num::zero();
-    for (int j = 0; j < g.count; j += ORTHOG_GROUP) {
+    const unsigned i   = (tiles - 1 - t) * rows + threadIdx.x;
+    const bool     in  = threadIdx.x < rows && i < n;
+    Scalar         sum = Num::zero();
+    int            j   = 0;
+    do {
 #pragma unroll
       for (int k = 0; k < ORTHOG_GROUP; k++) a[k] = j + k < g.count && in ? LoadOrdered(g.v[j + k] + i) : Num::zero();
+      if (j == 0 && in) sum = x(i);
+      Issue();
 #pragma unroll
       for (int k = 0; k < ORTHOG_GROUP; k++) {
         if (j + k < g.count) sum = Num::fma(Num::minus(h[j + k]), a[k], sum); // the same for the whole grid
       }
-    }
-    if (in) put(i, sum);
+    } while ((j += ORTHOG_GROUP) < g.count);
+    put(i, in, sum);
     squares[0] += Square(sum);
   }
   if (!g.last) return;
@@ -173,6 +185,7 @@ public:
                  n,
                  first,
                  std::min(ORTHOG_CHUNK, count - first),
+                 ORTHOG_BLOCK,
                  first + ORTHOG_CHUNK >= count,
                  std::clamp(Blocks(n, ORTHOG_BLOCK), 1u, blocks),
                  part,

@@ -237,6 +237,7 @@ PetscErrorCode KSPDeviceRegister(PetscBool device)
   PetscCall(KSPRegister("devicebicgstab", KSPCreate_DeviceBiCGStab));
   KSPDeviceReported = PETSC_FALSE;
   PetscCall(KSPRegister(KSPDEVICEGMRES, KSPCreate_DeviceGMRES));
+  PetscCall(KSPRegister(KSPDEVICEFGMRES, KSPCreate_DeviceFGMRES));
   PetscCall(KSPRegister(KSPDEVICECHEBYSHEV, KSPCreate_DeviceChebyshev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -33,6 +33,8 @@ struct _n_KSP_Device {
   PetscErrorCode (*whynot)(KSP, char why[], size_t); /* gets what the method does not support on the device; or NULL */
   /* the method's solve on the device; NULL if the library has no GPU code */
   PetscErrorCode (*ondevice)(KSP, KSP_Device *);
+  /* gets the method's memory on the device; sets `why` if this rank does not have it; or NULL */
+  PetscErrorCode (*reserve)(KSP, KSP_Device *, char why[], size_t);
   PetscErrorCode (*reset)(KSP_Device *); /* frees the method's data in KSPReset(); or NULL */
   void         *method;                  /* the method's own data; freed with this structure */
   KSPDeviceRun *run;                     /* NULL before the first solve on the device */
@@ -69,6 +71,7 @@ PETSC_INTERN PetscErrorCode KSPCreate_DeviceCG(KSP);
 /* devicebcgs.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceBCGS(KSP);
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceGMRES(KSP);
+PETSC_INTERN PetscErrorCode KSPCreate_DeviceFGMRES(KSP);
 
 /* devicechebyshev.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);

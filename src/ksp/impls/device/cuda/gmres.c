@@ -1,25 +1,35 @@
 /*
-  The iterations of devicegmres.
+  The iterations of devicegmres and devicefgmres. If the kernels apply the preconditioner, it cannot change between
+  iterations, and the second is the first with the preconditioner on the right.
 */
 #include "krylov.h"
 #include "core/cuda/krylov/gmres.h"
 
+/* Vectors, created in pieces */
 typedef struct {
+  PetscInt      pieces, count; /* that exist */
+  PetscInt     *size;          /* of each piece */
+  Vec         **piece, *V;
+  PetscScalar **v; /* the arrays of V */
+} KSPDeviceBasis;
+
+typedef struct {
+  PetscBool flexible;             /* devicefgmres */
+  PetscBool modifies;             /* KSPFlexibleSetModifyPC() was called */
   PetscReal haptol, breakdowntol; /* KSPGMRES keeps these settings in its private structure */
   PetscErrorCode (*sethaptol)(KSP, PetscReal);
   PetscErrorCode (*setbreakdowntol)(KSP, PetscReal);
+  PetscErrorCode (*setmodifypc)(KSP, KSPFlexibleModifyPCFn *, PetscCtx, PetscCtxDestroyFn *);
   PetscErrorCode (*solve)(KSP);
-  PetscBool     ready; /* PETSc's set-up is done, which a solve on the device does not need */
-  SpMVCudaGMRES gmres;
-  PetscInt      restart;      /* for which the following have room */
-  PetscInt      pieces, vecs; /* that exist */
-  PetscInt     *size;         /* of each piece */
-  Vec         **piece, *V;
-  PetscScalar **v;            /* the arrays of V */
-  Vec           sol;          /* for KSPBuildSolution() without a vector */
-  PetscReal     rnorm0;       /* the norm of the first residual of the last cycle */
-  PetscInt      complete;     /* iterations that the solution does not contain yet */
-  PetscInt      next, length; /* iteration of the cycle, from 0, and their number */
+  PetscBool      ready; /* PETSc's set-up is done, which a solve on the device does not need */
+  SpMVCudaGMRES  gmres;
+  PetscInt       restart; /* for which the following have room */
+  KSPDeviceBasis basis;
+  KSPDeviceBasis applied;      /* devicefgmres: PCApply() of each vector of the basis */
+  Vec            sol;          /* for KSPBuildSolution() without a vector */
+  PetscReal      rnorm0;       /* the norm of the first residual of the last cycle */
+  PetscInt       complete;     /* iterations that the solution does not contain yet */
+  PetscInt       next, length; /* iteration of the cycle, from 0, and their number */
 } KSPDeviceGMRES;
 
 static PetscErrorCode KSPDeviceGMRESGet(KSP ksp, KSPDeviceGMRES **gm)
@@ -54,6 +64,18 @@ static PetscErrorCode KSPGMRESSetBreakdownTolerance_DeviceGMRES(KSP ksp, PetscRe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPFlexibleSetModifyPC_DeviceGMRES(KSP ksp, KSPFlexibleModifyPCFn *f, PetscCtx ctx,
+                                                         PetscCtxDestroyFn *destroy)
+{
+  KSPDeviceGMRES *gm = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
+  PetscCall((*gm->setmodifypc)(ksp, f, ctx, destroy));
+  gm->modifies = (PetscBool)(f != KSPFlexibleModifyPCNoChange);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPSetUp_DeviceGMRES(KSP ksp)
 {
   KSPDeviceGMRES *gm = NULL;
@@ -82,14 +104,14 @@ static PetscErrorCode KSPDeviceGMRESSolve_PETSc(KSP ksp)
 
 static PetscErrorCode KSPDeviceWhyNot_GMRES(KSP ksp, char why[], size_t len)
 {
-  PetscInt    restart;
-  PetscMPIInt size;
+  KSPDeviceGMRES *gm = NULL;
+  PetscInt        restart;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
   PetscCall(KSPGMRESGetRestart(ksp, &restart));
-  if (size > 1)
-    PetscCall(PetscStrncpy(why, "there are several ranks", len));
+  if (gm->modifies)
+    PetscCall(PetscStrncpy(why, "KSPFlexibleSetModifyPC()", len));
   else if (restart > SPMV_GMRES_MOST)
     PetscCall(PetscSNPrintf(why, len, "-ksp_gmres_restart is above %d", SPMV_GMRES_MOST));
   else if (ksp->orthog != KSPOrthogonalizationClassicalGramSchmidt)
@@ -105,21 +127,30 @@ static PetscErrorCode KSPDeviceWhyNot_GMRES(KSP ksp, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPDeviceBasisReset(KSPDeviceBasis *b)
+{
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < b->pieces; k++) PetscCall(VecDestroyVecs(b->size[k], &b->piece[k]));
+  PetscCall(PetscFree4(b->size, b->piece, b->V, b->v));
+  b->pieces = b->count = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPDeviceReset_GMRES(KSP_Device *d)
 {
   KSPDeviceGMRES *gm = (KSPDeviceGMRES *)d->method;
 
   PetscFunctionBegin;
-  for (PetscInt k = 0; k < gm->pieces; k++) PetscCall(VecDestroyVecs(gm->size[k], &gm->piece[k]));
-  PetscCall(PetscFree4(gm->size, gm->piece, gm->V, gm->v));
+  PetscCall(KSPDeviceBasisReset(&gm->basis));
+  PetscCall(KSPDeviceBasisReset(&gm->applied));
   PetscCall(VecDestroy(&gm->sol));
   PetscCallCUDA(SpMVCudaGMRESDestroy(&gm->gmres));
-  gm->restart = gm->pieces = gm->vecs = gm->complete = 0;
+  gm->restart = gm->complete = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Room for a cycle */
-static PetscErrorCode KSPDeviceGMRESReserve(KSP ksp, KSP_Device *d)
+static PetscErrorCode KSPDeviceReserve_GMRES(KSP ksp, KSP_Device *d, char why[], size_t len)
 {
   KSPDeviceGMRES *gm = (KSPDeviceGMRES *)d->method;
   PetscInt        restart;
@@ -128,59 +159,68 @@ static PetscErrorCode KSPDeviceGMRESReserve(KSP ksp, KSP_Device *d)
   PetscCall(KSPGMRESGetRestart(ksp, &restart));
   if (gm->restart == restart) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPDeviceReset_GMRES(d));
-  PetscCall(PetscMalloc4(restart + 1, &gm->size, restart + 1, &gm->piece, restart + 1, &gm->V, restart + 1, &gm->v));
-  PetscCallCUDA(SpMVCudaGMRESCreate(d->run->krylov, (int)restart, &gm->gmres));
-  gm->restart = restart;
+  PetscCall(KSPDeviceCheckMemory(SpMVCudaGMRESCreate(d->run->krylov, (int)restart, &gm->gmres), why, len));
+  if (!why[0]) gm->restart = restart;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates vectors of the basis, ten at a time as in PETSc, until there are `count` */
-static PetscErrorCode KSPDeviceGMRESGetVecs(KSP ksp, KSPDeviceGMRES *gm, PetscInt count)
+/* Creates vectors, ten at a time as in PETSc, until there are `count` of at most `most` */
+static PetscErrorCode KSPDeviceBasisGet(KSP ksp, KSPDeviceBasis *b, PetscInt count, PetscInt most)
 {
   PetscFunctionBegin;
-  while (gm->vecs < count) {
-    const PetscInt n = PetscMin(10, gm->restart + 1 - gm->vecs);
+  if (!b->V) PetscCall(PetscMalloc4(most, &b->size, most, &b->piece, most, &b->V, most, &b->v));
+  while (b->count < count) {
+    const PetscInt n = PetscMin(10, most - b->count);
     Vec           *piece;
 
     PetscCall(KSPCreateVecs(ksp, n, &piece, 0, NULL));
-    gm->size[gm->pieces]    = n;
-    gm->piece[gm->pieces++] = piece;
-    for (PetscInt k = 0; k < n; k++, gm->vecs++) {
-      gm->V[gm->vecs] = piece[k];
-      PetscCall(KSPDeviceTouch(piece[k], &gm->v[gm->vecs]));
+    b->size[b->pieces]    = n;
+    b->piece[b->pieces++] = piece;
+    for (PetscInt k = 0; k < n; k++, b->count++) {
+      b->V[b->count] = piece[k];
+      PetscCall(KSPDeviceTouch(piece[k], &b->v[b->count]));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the vector that A multiplies is not the last of the basis, but the preconditioner times it */
-static PetscBool KSPDeviceGMRESIsRight(KSP ksp, const KSPDeviceRun *run)
+/* Whether the kernels apply the preconditioner on a side. On the right, A multiplies work[1] instead of the last vector
+   of the basis; with blocks on the left, the product is in work[0] */
+static PetscBool KSPDeviceGMRESIs(KSP ksp, const KSPDeviceRun *run, PCSide side)
 {
-  return (PetscBool)(ksp->pc_side == PC_RIGHT && run->pc == SPMV_KRYLOV_PC_POINTS);
+  return (PetscBool)(ksp->pc_side == side && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS));
 }
 
 static PetscErrorCode KSPDeviceGMRESIterate(KSP ksp, KSPDeviceRun *run)
 {
   KSPDeviceGMRES *gm = NULL;
   PetscInt        k;
-  Vec             p;
+  Vec             p, w, *V;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceGMRESGet(ksp, &gm));
   k = gm->next++;
-  PetscCall(KSPDeviceGMRESGetVecs(ksp, gm, k + 2));
-  p = KSPDeviceGMRESIsRight(ksp, run) ? ksp->work[1] : gm->V[k];
+  PetscCall(KSPDeviceBasisGet(ksp, &gm->basis, k + 2, gm->restart + 1));
+  V = gm->basis.V;
+  p = KSPDeviceGMRESIs(ksp, run, PC_RIGHT) ? ksp->work[1] : V[k];
+  w = KSPDeviceGMRESIs(ksp, run, PC_LEFT) && run->pc == SPMV_KRYLOV_PC_BLOCKS ? ksp->work[0] : V[k + 1];
   PetscCall(KSPDeviceTouch(p, &run->p));
-  if (run->pc == SPMV_KRYLOV_PC_APPLIED)
-    PetscCall(KSP_PCApplyBAorAB(ksp, p, gm->V[k + 1], ksp->work[1]));
+  if (run->pc == SPMV_KRYLOV_PC_APPLIED && gm->flexible) {
+    PetscCall(KSPDeviceBasisGet(ksp, &gm->applied, k + 1, gm->restart + 1));
+    PetscCall(KSP_PCApply(ksp, p, gm->applied.V[k]));
+    PetscCall(KSP_MatMult(ksp, run->A, gm->applied.V[k], w));
+    PetscCall(KSPDeviceTouch(gm->applied.V[k], NULL));
+  } else if (run->pc == SPMV_KRYLOV_PC_APPLIED)
+    PetscCall(KSP_PCApplyBAorAB(ksp, p, w, ksp->work[1]));
   else {
-    PetscCall(KSPDeviceTouch(gm->V[k + 1], &run->w));
-    PetscCall(KSPDeviceMult(run, p, gm->V[k + 1], NULL));
+    PetscCall(KSPDeviceTouch(w, &run->w));
+    PetscCall(KSPDeviceMult(run, p, w, NULL));
   }
-  PetscCall(KSPDeviceTouch(gm->V[k + 1], NULL)); /* copies it to the device if PETSc has computed it on the host */
-  PetscCallCUDA(SpMVCudaGMRESStep(gm->gmres, (int)k, gm->v, run->stream));
+  PetscCall(KSPDeviceTouch(w, NULL)); /* copies it to the device if PETSc has computed it on the host */
+  PetscCall(KSPDeviceTouch(V[k + 1], NULL));
+  PetscCallCUDA(SpMVCudaGMRESStep(gm->gmres, (int)k, gm->basis.v, run->stream));
   if (gm->next == gm->length || run->exact || run->pc == SPMV_KRYLOV_PC_APPLIED || !run->ahead)
-    PetscCallCUDA(SpMVCudaGMRESFinish(gm->gmres, (int)k, gm->v, run->stream));
+    PetscCallCUDA(SpMVCudaGMRESFinish(gm->gmres, (int)k, gm->basis.v, run->stream));
   PetscCall(PetscLogGpuFlops(run->flops * (4. * (k + 1) + 4.)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -197,18 +237,21 @@ static PetscErrorCode KSPDeviceGMRESBegin(KSP ksp, KSP_Device *d)
   PetscCall(PetscMemzero(&cycle, sizeof(cycle)));
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
   cycle.n          = (int)n;
+  cycle.bs         = (int)run->bs;
   cycle.d          = run->d;
   cycle.pc         = run->pc;
-  cycle.left       = (PetscBool)!KSPDeviceGMRESIsRight(ksp, run);
+  cycle.left       = (PetscBool)!KSPDeviceGMRESIs(ksp, run, PC_RIGHT);
   cycle.early      = d->early;
   cycle.again      = (PetscBool)(ksp->cgstype == KSP_ORTHOGONALIZATION_CGS_REFINE_ALWAYS);
   cycle.normalized = (PetscBool)(run->pc == SPMV_KRYLOV_PC_APPLIED);
+  cycle.flexible   = gm->flexible;
   cycle.beta       = ksp->rnorm;
   cycle.haptol     = gm->haptol;
   cycle.before     = (int)ksp->its;
-  if (cycle.normalized) PetscCall(VecScale(gm->V[0], 1. / ksp->rnorm));
-  if (!cycle.left) PetscCall(PCApply(ksp->pc, gm->V[0], ksp->work[1]));
-  PetscCall(KSPDeviceTouch(gm->V[0], NULL));
+  if (cycle.normalized) PetscCall(VecScale(gm->basis.V[0], 1. / ksp->rnorm));
+  if (!cycle.left) PetscCall(PCApply(ksp->pc, gm->basis.V[0], ksp->work[1]));
+  PetscCall(KSPDeviceTouch(gm->basis.V[0], NULL));
+  PetscCall(KSPDeviceTouch(ksp->work[0], &cycle.product));
   PetscCall(KSPDeviceTouch(ksp->work[1], &cycle.next));
   PetscCall(KSPDeviceGetTest(ksp, run, &cycle.until, &cycle.norm));
   PetscCallCUDA(SpMVCudaGMRESBegin(gm->gmres, &cycle, run->stream));
@@ -223,7 +266,7 @@ static PetscErrorCode KSPDeviceGMRESBuild(KSP ksp, KSP_Device *d, PetscInt k, Ve
 {
   KSPDeviceRun   *run = d->run;
   KSPDeviceGMRES *gm  = (KSPDeviceGMRES *)d->method;
-  const PetscBool in  = (PetscBool)(run->pc == SPMV_KRYLOV_PC_APPLIED && ksp->pc_side != PC_LEFT);
+  const PetscBool in  = (PetscBool)(run->pc == SPMV_KRYLOV_PC_APPLIED && ksp->pc_side != PC_LEFT && !gm->flexible);
   PetscScalar    *x;
   PetscBool       singular;
 
@@ -238,7 +281,9 @@ static PetscErrorCode KSPDeviceGMRESBuild(KSP ksp, KSP_Device *d, PetscInt k, Ve
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPDeviceTouch(in ? ksp->work[0] : to, &x));
-  PetscCallCUDA(SpMVCudaGMRESCorrect(gm->gmres, (int)k, gm->v, in, x, run->stream));
+  PetscCallCUDA(SpMVCudaGMRESCorrect(gm->gmres, (int)k,
+                                     gm->flexible && run->pc == SPMV_KRYLOV_PC_APPLIED ? gm->applied.v : gm->basis.v,
+                                     in, x, run->stream));
   if (in) {
     PetscCall(KSPUnwindPreconditioner(ksp, ksp->work[0], ksp->work[1]));
     PetscCall(VecAXPY(to, 1., ksp->work[0]));
@@ -324,7 +369,7 @@ static PetscErrorCode KSPDeviceGMRESConclude(KSP ksp, KSPDeviceRun *run)
 static PetscErrorCode KSPDeviceGMRESCheckRestart(KSP ksp, const KSPDeviceGMRES *gm, PetscReal norm)
 {
   PetscFunctionBegin;
-  if (ksp->rnorm <= 0. || PetscAbsReal(norm - ksp->rnorm) <= gm->breakdowntol * gm->rnorm0)
+  if (gm->flexible || ksp->rnorm <= 0. || PetscAbsReal(norm - ksp->rnorm) <= gm->breakdowntol * gm->rnorm0)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_CONV_FAILED,
              "At a restart of GMRES the residual norm is %g, and that of the recursion %g", (double)norm,
@@ -342,7 +387,7 @@ static PetscErrorCode KSPDeviceGMRESCycle(KSP ksp, KSP_Device *d)
   PetscInt        k;
 
   PetscFunctionBegin;
-  PetscCall(VecNorm(gm->V[0], NORM_2, &norm));
+  PetscCall(VecNorm(gm->basis.V[0], NORM_2, &norm));
   KSPCheckNorm(ksp, norm);
   PetscCall(KSPDeviceGMRESCheckRestart(ksp, gm, norm));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
@@ -379,18 +424,18 @@ static PetscErrorCode KSPDeviceGMRESSolve(KSP ksp, KSP_Device *d)
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceRunBegin(ksp, d));
+  /* the sums over ranks of the next iteration contain the norm of the one before */
+  if (run->transport == SPMV_TRANSPORT_HOST) run->ahead = PetscMin(d->ahead, 1);
   if (ksp->err_hist) run->exact = PETSC_TRUE; /* the error of each iteration is computed from its solution */
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
   run->flops = n;
-  PetscCall(KSPDeviceGMRESReserve(ksp, d));
-  PetscCall(KSPDeviceGMRESGetVecs(ksp, gm, 2));
+  PetscCall(KSPDeviceBasisGet(ksp, &gm->basis, 2, gm->restart + 1));
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[0], ksp->work[1]));
-  if (run->pc == SPMV_KRYLOV_PC_BLOCKS || (run->pc == SPMV_KRYLOV_PC_POINTS && ksp->pc_side == PC_SYMMETRIC))
-    run->pc = SPMV_KRYLOV_PC_APPLIED;
+  if (run->pc != SPMV_KRYLOV_PC_NONE && ksp->pc_side == PC_SYMMETRIC) run->pc = SPMV_KRYLOV_PC_APPLIED;
   ksp->its   = 0;
   ksp->rnorm = -1.; /* the first cycle has no residual to compare with */
   while (!ksp->reason || (ksp->rnorm == -1. && ksp->reason == KSP_DIVERGED_PC_FAILED)) {
-    PetscCall(KSPInitialResidual(ksp, ksp->vec_sol, ksp->work[0], ksp->work[1], gm->V[0], ksp->vec_rhs));
+    PetscCall(KSPInitialResidual(ksp, ksp->vec_sol, ksp->work[0], ksp->work[1], gm->basis.V[0], ksp->vec_rhs));
     PetscCall(KSPDeviceGMRESCycle(ksp, d));
     if (ksp->its >= ksp->max_it) {
       if (!ksp->reason) ksp->reason = KSP_DIVERGED_ITS;
@@ -433,6 +478,7 @@ PetscErrorCode KSPDeviceCreate_GMRES(KSP ksp, KSP_Device *d)
   d->method               = gm;
   d->whynot               = KSPDeviceWhyNot_GMRES;
   d->ondevice             = KSPDeviceGMRESSolve;
+  d->reserve              = KSPDeviceReserve_GMRES;
   d->reset                = KSPDeviceReset_GMRES;
   gm->haptol              = 1e-30; /* KSPGMRES's defaults */
   gm->breakdowntol        = 0.1;
@@ -440,10 +486,16 @@ PetscErrorCode KSPDeviceCreate_GMRES(KSP ksp, KSP_Device *d)
   d->petsc.solve          = KSPDeviceGMRESSolve_PETSc;
   ksp->ops->setup         = KSPSetUp_DeviceGMRES;
   ksp->ops->buildsolution = KSPBuildSolution_DeviceGMRES;
-  PetscCall(PetscObjectQueryFunction(o, "KSPGMRESSetHapTol_C", &gm->sethaptol));
-  PetscCall(PetscObjectQueryFunction(o, "KSPGMRESSetBreakdownTolerance_C", &gm->setbreakdowntol));
-  PetscCall(PetscObjectComposeFunction(o, "KSPGMRESSetHapTol_C", KSPGMRESSetHapTol_DeviceGMRES));
-  PetscCall(
-      PetscObjectComposeFunction(o, "KSPGMRESSetBreakdownTolerance_C", KSPGMRESSetBreakdownTolerance_DeviceGMRES));
+  PetscCall(PetscStrcmp(d->type, KSPFGMRES, &gm->flexible));
+  if (gm->flexible) {
+    PetscCall(PetscObjectQueryFunction(o, "KSPFlexibleSetModifyPC_C", &gm->setmodifypc));
+    PetscCall(PetscObjectComposeFunction(o, "KSPFlexibleSetModifyPC_C", KSPFlexibleSetModifyPC_DeviceGMRES));
+  } else {
+    PetscCall(PetscObjectQueryFunction(o, "KSPGMRESSetHapTol_C", &gm->sethaptol));
+    PetscCall(PetscObjectQueryFunction(o, "KSPGMRESSetBreakdownTolerance_C", &gm->setbreakdowntol));
+    PetscCall(PetscObjectComposeFunction(o, "KSPGMRESSetHapTol_C", KSPGMRESSetHapTol_DeviceGMRES));
+    PetscCall(
+        PetscObjectComposeFunction(o, "KSPGMRESSetBreakdownTolerance_C", KSPGMRESSetBreakdownTolerance_DeviceGMRES));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -36,22 +36,25 @@ static PetscErrorCode KSPDeviceMonitorsReadNorm(KSP ksp, PetscBool *only)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceRunCreate(KSP ksp, KSP_Device *d, char why[], size_t len)
+PetscErrorCode KSPDeviceCheckMemory(cudaError_t error, char why[], size_t len)
 {
-  KSPDeviceRun *run;
-  cudaError_t   error;
-
   PetscFunctionBegin;
-  if (!d->run) PetscCall(PetscNew(&d->run));
-  run = d->run;
-  if (run->krylov) PetscFunctionReturn(PETSC_SUCCESS);
-  run->comm = PetscObjectComm((PetscObject)ksp);
-  error     = SpMVCudaKrylovCreate((PetscBool)!d->alone, &run->krylov);
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     PetscCall(PetscStrncpy(why, "out of GPU memory", len));
   } else
     PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceRunCreate(KSP ksp, KSP_Device *d, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  if (!d->run) PetscCall(PetscNew(&d->run));
+  d->run->comm = PetscObjectComm((PetscObject)ksp);
+  if (!d->run->krylov)
+    PetscCall(KSPDeviceCheckMemory(SpMVCudaKrylovCreate((PetscBool)!d->alone, &d->run->krylov), why, len));
+  if (!why[0] && d->reserve) PetscCall((*d->reserve)(ksp, d, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -75,7 +78,7 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
     PetscCall(MatSpMVGetPlan_CUDA(run->A, SPMV_PLAN_MULT, ksp->work[0], ksp->work[1], &run->plan));
   PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
   run->exact = (PetscBool)(!norm || (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip));
-  run->ahead = d->ahead;
+  run->ahead = run->transport == SPMV_TRANSPORT_HOST ? 0 : d->ahead;
   run->fuse  = d->fuse;
   run->read  = 0;
   run->began = PETSC_FALSE;
@@ -117,6 +120,14 @@ static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPDeviceGetArray(KSPDeviceRun *run, PetscInt n)
+{
+  PetscFunctionBegin;
+  run->d = NULL;
+  PetscCallCUDA(SpMVCudaKrylovGetArray(run->krylov, (size_t)n * (size_t)run->bs, &run->d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The entries are obtained by applying the preconditioner to unit vectors, one for each position in a block. This needs
   no access to the preconditioner's data, and the entries are bitwise the same, because all other terms of its sums are
@@ -131,6 +142,7 @@ PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
   PetscScalar *a = NULL;
 
   KSPDevicePCKey key;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   run->pc = SPMV_KRYLOV_PC_APPLIED;
@@ -153,9 +165,9 @@ PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
   run->pc = run->bs > 1 ? SPMV_KRYLOV_PC_BLOCKS : SPMV_KRYLOV_PC_POINTS;
   PetscCall(KSPDevicePCKeySet(ksp->pc, P, &key));
   if (run->d && !memcmp(&key, &run->pckey, sizeof(key))) PetscFunctionReturn(PETSC_SUCCESS);
-  run->d = NULL;
   PetscCall(VecGetLocalSize(u, &n));
-  PetscCallCUDA(SpMVCudaKrylovGetArray(run->krylov, (size_t)n * (size_t)run->bs, &run->d));
+  ierr = KSPDeviceGetArray(run, n);
+  PetscCall(run->summing ? SpMVAgree(run->comm, ierr) : ierr); /* before the others wait for this rank's sums */
   for (PetscInt j = 0; j < run->bs; j++) {
     PetscCall(KSPDeviceTouch(u, &a));
     PetscCallCUDA(SpMVCudaKrylovUnit((int)n, (int)run->bs, (int)j, a, run->stream));
@@ -310,7 +322,7 @@ static PetscInt KSPDeviceLast(const SpMVKrylovStatus *s)
 PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
 {
   const PetscBool alone = (PetscBool)(!run->sums[0]);
-  const PetscInt  ahead = run->pc == SPMV_KRYLOV_PC_APPLIED || run->transport == SPMV_TRANSPORT_HOST ? 0 : run->ahead;
+  const PetscInt  ahead = run->pc == SPMV_KRYLOV_PC_APPLIED ? 0 : run->ahead;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceAwait(run, n - 1 - (alone || ahead <= 2 ? ahead : 2)));

@@ -74,6 +74,8 @@ PETSC_INTERN PetscErrorCode PCJacobiDeviceRegister(void);
 
 /* krylov.c */
 PETSC_INTERN PetscErrorCode KSPDeviceRunReset(KSP_Device *); /* collective */
+/* If the error is that there is not enough memory, this becomes the reason for PETSc's iterations */
+PETSC_INTERN PetscErrorCode KSPDeviceCheckMemory(cudaError_t, char why[], size_t);
 /* Creates the data that is needed once for all solves; `why` is set if this rank has no memory for it */
 PETSC_INTERN PetscErrorCode KSPDeviceRunCreate(KSP, KSP_Device *, char why[], size_t);
 /* Prepares a solve, except for the vectors' arrays: the sums over ranks and the product */

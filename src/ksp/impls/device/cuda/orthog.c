@@ -57,8 +57,8 @@ static PetscErrorCode KSPOrthogGet(KSP ksp, KSPOrthog **o)
 
 /* ---------------------------------------------------------------- the norm that VecNorm() finds */
 
-/* The number under which PETSc keeps a vector's 2-norm; no header declares it. A norm is stored once and looked for */
-static PetscErrorCode KSPOrthogGetNormId(PetscInt *id)
+/* Finds the number under which PETSc keeps a vector's 2-norm, which no header declares: looks for a stored norm */
+static PetscErrorCode KSPOrthogFindNormId(void)
 {
   const PetscReal wanted = 0.7853981633974483;
   Vec             v;
@@ -66,36 +66,32 @@ static PetscErrorCode KSPOrthogGetNormId(PetscInt *id)
   PetscBool       set;
 
   PetscFunctionBegin;
-  if (KSPOrthogNormId < 0) {
-    PetscCall(VecCreateSeq(PETSC_COMM_SELF, 1, &v));
-    PetscCall(VecSetValue(v, 0, wanted, INSERT_VALUES));
-    PetscCall(VecAssemblyBegin(v));
-    PetscCall(VecAssemblyEnd(v));
-    PetscCall(VecNorm(v, NORM_2, &norm));
-    for (PetscInt k = 0; k < ((PetscObject)v)->real_idmax; k++) {
-      PetscReal now;
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, 1, &v));
+  PetscCall(VecSetValue(v, 0, wanted, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(v));
+  PetscCall(VecAssemblyEnd(v));
+  PetscCall(VecNorm(v, NORM_2, &norm));
+  for (PetscInt k = 0; k < ((PetscObject)v)->real_idmax; k++) {
+    PetscReal now;
 
-      PetscCall(PetscObjectComposedDataGetReal((PetscObject)v, k, now, set));
-      if (set && now == norm) KSPOrthogNormId = k;
-    }
-    PetscCall(VecDestroy(&v));
-    PetscCheck(KSPOrthogNormId >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "VecNorm() does not keep the norm");
+    PetscCall(PetscObjectComposedDataGetReal((PetscObject)v, k, now, set));
+    if (set && now == norm) KSPOrthogNormId = k;
   }
-  *id = KSPOrthogNormId;
+  PetscCall(VecDestroy(&v));
+  PetscCheck(KSPOrthogNormId >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "VecNorm() does not keep the norm");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* square: of the whole vector. Sums of squares that lose digits or overflow are left to VecNorm() */
 static PetscErrorCode KSPOrthogSetNorm(Vec x, PetscReal square)
 {
-  PetscInt  id;
   PetscReal norm;
 
   PetscFunctionBegin;
   if (!(square > PETSC_REAL_MIN / PETSC_MACHINE_EPSILON && square < PETSC_MAX_REAL)) PetscFunctionReturn(PETSC_SUCCESS);
   norm = PetscSqrtReal(square);
-  PetscCall(KSPOrthogGetNormId(&id));
-  PetscCall(PetscObjectComposedDataSetReal((PetscObject)x, id, norm));
+  if (KSPOrthogNormId < 0) PetscCall(KSPOrthogFindNormId());
+  PetscCall(PetscObjectComposedDataSetReal((PetscObject)x, KSPOrthogNormId, norm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -205,19 +201,19 @@ static PetscErrorCode KSPOrthogonalization_Device(KSP ksp, Vec V[], PetscInt n, 
 /* ---------------------------------------------------------------- the types */
 
 /* The memory for a cycle, so that no rank lacks it later, while the others wait for its sums */
-static cudaError_t KSPOrthogPrepare(KSP ksp)
+static cudaError_t KSPOrthogPrepare(PetscInt restart)
 {
-  PetscInt     restart = 30, room = 64; /* LGMRES has some more vectors */
+  const int    more = 64; /* vectors: LGMRES has some that the restart does not count */
   cudaStream_t stream;
 
-  if (KSPGMRESGetRestart(ksp, &restart) || PetscGetCurrentCUDAStream(&stream)) return cudaErrorUnknown;
+  if (PetscGetCurrentCUDAStream(&stream)) return cudaErrorUnknown;
   if (!KSPOrthogShared) {
     const cudaError_t error = SpMVCudaOrthogCreate(&KSPOrthogShared);
 
     if (error) return error;
     if (PetscRegisterFinalize(KSPOrthogFinalize)) return cudaErrorUnknown;
   }
-  return SpMVCudaOrthogReserve(KSPOrthogShared, (int)PetscMin(restart, 1 << 20) + (int)room, stream);
+  return SpMVCudaOrthogReserve(KSPOrthogShared, (int)PetscMin(restart, 1 << 20) + more, stream);
 }
 
 /* Whether the solve has its vectors on the device of a matrix of our types. Collective, because ranks may differ in the
@@ -228,8 +224,9 @@ static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
   Mat_SpMV   *spmv;
   Mat         A;
   PetscMPIInt size;
-  PetscBool   is    = PETSC_FALSE;
-  cudaError_t error = cudaSuccess;
+  PetscInt    restart = 30; /* that of DGMRES cannot be read */
+  PetscBool   is      = PETSC_FALSE;
+  cudaError_t error   = cudaSuccess;
   int         all;
 
   PetscFunctionBegin;
@@ -237,7 +234,8 @@ static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
   PetscCall(MatSpMVGet(A, &spmv));
   if (o->use && spmv && spmv->device && !A->boundtocpu && ksp->orthog == KSPOrthogonalizationClassicalGramSchmidt)
     PetscCall(KSPOrthogIsOnDevice(ksp->vec_sol, &is));
-  if (is) error = KSPOrthogPrepare(ksp);
+  PetscTryMethod(ksp, "KSPGMRESGetRestart_C", (KSP, PetscInt *), (ksp, &restart));
+  if (is) error = KSPOrthogPrepare(restart);
   all = is && !error;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, comm));
@@ -267,11 +265,13 @@ static PetscErrorCode KSPSolve_Orthog(KSP ksp)
 static PetscErrorCode KSPView_Orthog(KSP ksp, PetscViewer viewer)
 {
   KSPOrthog *o = NULL;
-  PetscBool  isascii;
+  PetscBool  isascii, within = (PetscBool)(ksp->orthog == KSPOrthogonalization_Device); /* a solve */
 
   PetscFunctionBegin;
   PetscCall(KSPOrthogGet(ksp, &o));
+  if (within) ksp->orthog = KSPOrthogonalizationClassicalGramSchmidt; /* which PETSc's view knows */
   if (o->view) PetscCall((*o->view)(ksp, viewer));
+  if (within) ksp->orthog = KSPOrthogonalization_Device;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
   if (isascii && o->used)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  orthogonalization on the device, with one pass over the basis for all "
@@ -316,7 +316,6 @@ static PetscErrorCode KSPOrthogCreate(KSP ksp, PetscErrorCode (*create)(KSP))
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define KSPOrthogTypes(X) X(GMRES) X(FGMRES) X(LGMRES) X(DGMRES)
 #define KSPOrthogType(T)                                 \
   static PetscErrorCode (*KSPCreate_PETSc##T)(KSP);      \
   static PetscErrorCode KSPCreate_Orthog##T(KSP ksp)     \
@@ -324,22 +323,31 @@ static PetscErrorCode KSPOrthogCreate(KSP ksp, PetscErrorCode (*create)(KSP))
     PetscFunctionBegin;                                  \
     PetscCall(KSPOrthogCreate(ksp, KSPCreate_PETSc##T)); \
     PetscFunctionReturn(PETSC_SUCCESS);                  \
-  }
-KSPOrthogTypes(KSPOrthogType)
-#undef KSPOrthogType
+  }                                                      \
+  static PetscErrorCode KSPCreate_Orthog##T(KSP)
+KSPOrthogType(GMRES);
+KSPOrthogType(FGMRES);
+KSPOrthogType(LGMRES);
+KSPOrthogType(DGMRES);
 
-    PetscErrorCode KSPDeviceRegisterOrthog(void)
+PetscErrorCode KSPDeviceRegisterOrthog(void)
 {
+  const struct {
+    KSPType type;
+    PetscErrorCode (**petsc)(KSP);
+    PetscErrorCode (*ours)(KSP);
+  } types[] = {{KSPGMRES, &KSPCreate_PETScGMRES, KSPCreate_OrthogGMRES},
+               {KSPFGMRES, &KSPCreate_PETScFGMRES, KSPCreate_OrthogFGMRES},
+               {KSPLGMRES, &KSPCreate_PETScLGMRES, KSPCreate_OrthogLGMRES},
+               {KSPDGMRES, &KSPCreate_PETScDGMRES, KSPCreate_OrthogDGMRES}};
   PetscErrorCode (*create)(KSP);
 
   PetscFunctionBegin;
-#define KSPOrthogRegister(T)                                  \
-  PetscCall(PetscFunctionListFind(KSPList, KSP##T, &create)); \
-  if (create && create != KSPCreate_Orthog##T) {              \
-    KSPCreate_PETSc##T = create;                              \
-    PetscCall(KSPRegister(KSP##T, KSPCreate_Orthog##T));      \
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    PetscCall(PetscFunctionListFind(KSPList, types[k].type, &create));
+    if (!create || create == types[k].ours) continue;
+    *types[k].petsc = create;
+    PetscCall(KSPRegister(types[k].type, types[k].ours));
   }
-  KSPOrthogTypes(KSPOrthogRegister)
-#undef KSPOrthogRegister
-      PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

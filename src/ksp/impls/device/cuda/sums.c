@@ -43,6 +43,14 @@ static PetscErrorCode KSPDeviceOpenPeers(KSPDeviceRun *run, PetscMPIInt rank, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPDeviceStage(KSPDeviceRun *run)
+{
+  PetscFunctionBegin;
+  if (!run->staged)
+    PetscCallCUDA(cudaHostAlloc((void **)&run->staged, SPMV_KRYLOV_SUMS * sizeof(PetscReal), cudaHostAllocDefault));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective. Sets up the fastest way to sum over ranks that -mat_spmv_halo allows */
 PetscErrorCode KSPDeviceSetUpSums(Mat A, KSPDeviceRun *run)
 {
@@ -79,7 +87,7 @@ PetscErrorCode KSPDeviceSetUpSums(Mat A, KSPDeviceRun *run)
     }
   }
   run->transport = SPMV_TRANSPORT_HOST;
-  PetscCallCUDA(cudaHostAlloc((void **)&run->staged, 16 * sizeof(PetscReal), cudaHostAllocDefault));
+  PetscCall(SpMVAgree(run->comm, KSPDeviceStage(run)));
   SpMVCudaKrylovSetAllReduce(run->krylov, KSPDeviceAllReduce_MPI, run);
   PetscCall(PetscStrncpy(run->sums, ", sums over ranks by MPI", sizeof(run->sums)));
   PetscFunctionReturn(PETSC_SUCCESS);
