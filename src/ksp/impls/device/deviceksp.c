@@ -238,5 +238,6 @@ PetscErrorCode KSPDeviceRegister(PetscBool device)
   KSPDeviceReported = PETSC_FALSE;
   PetscCall(KSPRegister(KSPDEVICEGMRES, KSPCreate_DeviceGMRES));
   PetscCall(KSPRegister(KSPDEVICECHEBYSHEV, KSPCreate_DeviceChebyshev));
+  PetscCall(KSPRegister(KSPDEVICEBATCH, KSPCreate_DeviceBatch));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
