@@ -210,7 +210,7 @@ static PetscErrorCode CuBLAS(const Systems *S, PetscInt reps, double t[], PetscS
   PetscCallCUDA(cudaMemcpy(A, host, n * n * count * sizeof(double), cudaMemcpyHostToDevice));
   PetscCallCUDA(cudaMemcpy(list, pointers, 2 * count * sizeof(*list), cudaMemcpyHostToDevice));
   for (PetscInt r = -1; r < reps; r++) {
-    PetscLogDouble begin;
+    PetscLogDouble begin = 0;
     double         seconds;
 
     PetscCallCUDA(cudaMemcpy(work, A, n * n * count * sizeof(double), cudaMemcpyDeviceToDevice));
@@ -258,7 +258,7 @@ static PetscErrorCode Solve(const char *name, Mat A, Vec b, Vec x, PetscReal rto
   PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, 1e10, 2000));
   PetscCall(KSPSetFromOptions(ksp));
   for (PetscInt r = -1; r < reps; r++) {
-    PetscLogDouble begin;
+    PetscLogDouble begin = 0;
     double         seconds;
 
     PetscCall(TimeBegin(PETSC_COMM_SELF, &begin));
