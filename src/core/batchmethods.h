@@ -1,7 +1,7 @@
 /*
   The methods of the solvers for batches, written once in what C and CUDA C++ have in common. A system is solved by a
-  team: one thread on the host, the threads of a warp or of a thread block on the device. All functions are called by all
-  threads of the team, with the same arguments, and return the same to all of them.
+  team: one thread on the host, the threads of a warp or of a thread block on the device. All functions are called by
+  all threads of the team, with the same arguments, and return the same to all of them.
 
   The including file defines
     FN                  the attributes of functions
@@ -34,8 +34,10 @@ typedef struct {
   PetscReal               rounding; /* what rounding errors may contribute to the norm of the residual */
 } System;
 
-#define ENOUGH        ((PetscReal)0.9) /* a cycle that has not reduced the norm to this part of it has achieved nothing */
-#define TRUST         ((PetscReal)100) /* a residual passes the test by chance if rounding errors are so many times larger */
+/* A cycle that has not reduced the norm to this part of it has achieved nothing */
+#define ENOUGH ((PetscReal)0.9)
+/* If rounding errors may be so many times as large as the tolerance, a residual passes the test by chance */
+#define TRUST         ((PetscReal)100)
 #define WITH(d, k, v) ((d) ? (d)[k] * (v) : (v)) /* entry k of the preconditioned vector whose entry is v */
 
 FN void AddDot(PetscReal s[], Scalar a, Scalar b) /* conj(a) b */

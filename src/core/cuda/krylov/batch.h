@@ -1,6 +1,7 @@
 /*
-  Solvers for batches of small systems on the device, the diagonal blocks of a CSR matrix. A warp or a thread block takes
-  a system, copies it to shared memory if it fits, and iterates to the system's own tolerance. The same bits each time.
+  Solvers for batches of small systems on the device, the diagonal blocks of a CSR matrix. A warp or a thread block
+  takes a system, copies it to shared memory if it fits, and iterates to the system's own tolerance. The same bits each
+  time.
 */
 #pragma once
 

@@ -249,7 +249,7 @@ static PetscErrorCode KSPSetUp_DeviceBatch(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the methods can compute the preconditioner from the matrix; otherwise it is a diagonal that PCApply() shows */
+/* Whether the methods can compute the preconditioner from the matrix; otherwise PCApply() shows its diagonal */
 static PetscErrorCode KSPDeviceBatchGetPC(KSP ksp, KSP_DeviceBatch *k)
 {
   Mat          A, P;
@@ -403,8 +403,8 @@ static PetscErrorCode KSPSolve_DeviceBatch(KSP ksp)
 
    Notes:
    The problems are those of a `MATBATCH` matrix. Other matrices derived from `MATAIJ` also work: their problems are the
-   blocks of `MatSetVariableBlockSizes()`, or otherwise the smallest blocks of consecutive rows that contain all entries.
-   An entry outside of the blocks is an error.
+   blocks of `MatSetVariableBlockSizes()`, or otherwise the smallest blocks of consecutive rows that contain all
+   entries. An entry outside of the blocks is an error.
 
    The tolerances and the maximum number of iterations of `KSPSetTolerances()` hold for each problem: its iterations end
    when the norm of its residual is below the larger of rtol times the norm of its right-hand side and atol. By default
@@ -417,10 +417,11 @@ static PetscErrorCode KSPSolve_DeviceBatch(KSP ksp)
    A problem that is singular or has a NaN does not disturb the others. `KSPGetConvergedReason()` returns the worst
    reason of all problems, `KSPGetIterationNumber()` the largest number of iterations, `KSPGetResidualNorm()` the
    largest norm; `KSPDeviceBatchGetSolveInfo()` gets those of each problem. `-ksp_view` prints the least, the median and
-   the largest number of iterations and the numbers of the problems that were not solved. Monitors are called once, at the end.
+   the largest number of iterations and the numbers of the problems that were not solved. Monitors are called once, at
+   the end.
 
-   By default the method is `lu` for dense problems of up to 64 rows (a quarter of the entries of full matrices or more),
-   otherwise `cg` if the matrix is known to be positive definite (`MatSetOption()` with `MAT_SPD`), and `bcgs` if not.
+   By default the method is `lu` for dense problems of up to 64 rows (a quarter of the entries of full matrices or
+   more), otherwise `cg` if the matrix is known to be positive definite (`MatSetOption()` with `MAT_SPD`), and `bcgs` if not.
 
    The preconditioner is `PCJACOBI`, unless another one is chosen, or `PCNONE`; `lu` uses none. There, an iteration is a
    solve with the factors, and more than one is needed only if the first solution does not pass the test. A pivot of
