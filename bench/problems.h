@@ -165,7 +165,7 @@ typedef struct {
   PetscInt64      ell; /* entries that ELL would store */
 } Batch;
 
-static PetscErrorCode BatchCreate(PetscInt count, const Problem **of, Batch *B)
+static inline PetscErrorCode BatchCreate(PetscInt count, const Problem **of, Batch *B)
 {
   PetscInt64 nz     = 0;
   uint64_t   random = 99;
@@ -215,7 +215,7 @@ static PetscErrorCode BatchCreate(PetscInt count, const Problem **of, Batch *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BatchDestroy(Batch *B)
+static inline PetscErrorCode BatchDestroy(Batch *B)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscFree4(B->sizes, B->i, B->j, B->global));

@@ -1,8 +1,10 @@
 static char help[] =
-    "Thousands of small diffusion-reaction systems, one in each cell of a domain, solved at once: a batch (type batch) and one KSP on it.\n\
+    "Thousands of small diffusion-reaction systems, one in each cell of a domain, solved at once: a batch (type batch), with one KSP for all, then\n\
+each system by itself (-ksp_type devicebatch).\n\
   -problems <10000> : total number of systems over all processes\n\
-  -pcs <jacobi,vpbjacobi> : preconditioners, used one after the other; any of PETSc's, with their options\n\
-  -csv <file>       : residuals by iteration, for examples/batch.py\n\n";
+  -pcs <jacobi,vpbjacobi,devicebatch> : preconditioners, used one after the other; any of PETSc's, with their options;\n\
+                      devicebatch: each system by itself, with jacobi\n\
+  -csv <file>       : residuals by iteration, and the numbers of iterations of the systems, for examples/batch.py\n\n";
 
 /*
    Each cell has its own grid of 8 to 64 points, its own diffusion coefficient D and reaction rate k, and its own system
@@ -11,7 +13,8 @@ static char help[] =
 
    The matrices differ in size and values, so they do not share a pattern: MatCreateBatch() gets the CSR arrays of all
    systems, one after the other. One KSP solves all systems. The systems are independent; in each iteration, the program
-   writes the smallest, median and largest of their residuals. A second solve with new reaction rates
+   writes the smallest, median and largest of their residuals. The KSP iterates until they are small together. With the
+   type devicebatch each system is solved by itself, and most need fewer iterations than the slowest one. A second solve with new reaction rates
    (MatBatchSetValues(), as in a time step) needs no new set-up of the matrix.
 
    On a GPU (with a PETSc configured for CUDA) the vectors and the products are on the GPU, without any change to this
@@ -148,7 +151,27 @@ static PetscErrorCode SetRates(const Cells *c, PetscReal faster, PetscScalar a[]
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode Solve(Cells *c, PetscBool monitor, PetscScalar a[], Mat A, Vec b, Vec x, PetscBool *solved)
+/* How many systems took how many iterations, in the column of the total */
+static PetscErrorCode WriteIterations(KSP ksp, Cells *c)
+{
+  const PetscInt *its;
+  PetscInt        n, most, *count;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPDeviceBatchGetSolveInfo(ksp, &n, &its, NULL, NULL));
+  PetscCall(KSPGetIterationNumber(ksp, &most));
+  PetscCall(PetscCalloc1(most + 1, &count));
+  for (PetscInt p = 0; p < n; p++) count[its[p]]++;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, count, (PetscMPIInt)most + 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  for (PetscInt k = 0; k <= most; k++)
+    PetscCall(
+        PetscFPrintf(PETSC_COMM_WORLD, c->csv, "%s,%" PetscInt_FMT ",%" PetscInt_FMT ",,,\n", c->pc, k, count[k]));
+  PetscCall(PetscFree(count));
+  PetscFunctionReturn(0);
+}
+
+/* With PCJACOBI and the type devicebatch if c->pc is the name of that type */
+static PetscErrorCode Solve(Cells *c, PetscBool write, PetscScalar a[], Mat A, Vec b, Vec x, PetscBool *solved)
 {
   KSP            ksp;
   PC             pc;
@@ -156,17 +179,20 @@ static PetscErrorCode Solve(Cells *c, PetscBool monitor, PetscScalar a[], Mat A,
   PetscInt       its;
   PetscReal      norm, rhs;
   PetscLogDouble t[2];
+  PetscBool      alone;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscStrcmp(c->pc, KSPDEVICEBATCH, &alone));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetType(ksp, KSPCG)); /* the systems are symmetric positive definite */
+  PetscCall(
+      KSPSetType(ksp, alone ? KSPDEVICEBATCH : KSPCG)); /* the systems are symmetric positive definite, see main() */
   PetscCall(
       KSPSetTolerances(ksp, PetscMax(1e-10, 100 * PETSC_MACHINE_EPSILON), PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, c->pc));
+  PetscCall(PCSetType(pc, alone ? PCJACOBI : c->pc));
   PetscCall(KSPSetFromOptions(ksp));
-  if (monitor) PetscCall(KSPMonitorSet(ksp, Monitor, c, NULL));
+  if (write && !alone) PetscCall(KSPMonitorSet(ksp, Monitor, c, NULL));
   for (int again = 0; again < 2; again++) { /* the second time with faster reactions */
     if (again) {
       PetscCall(SetRates(c, 2, a, A));
@@ -177,6 +203,7 @@ static PetscErrorCode Solve(Cells *c, PetscBool monitor, PetscScalar a[], Mat A,
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(VecNorm(x, NORM_2, &norm)); /* waits for the GPU */
     PetscCall(PetscTimeAdd(&t[again]));
+    if (write && alone && !again) PetscCall(WriteIterations(ksp, c));
   }
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(VecDuplicate(b, &r));
@@ -210,9 +237,10 @@ int main(int argc, char **argv)
   PetscCheck(total > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-problems must be positive");
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-pcs", pcs, &npcs, &set));
   if (!set) {
-    npcs = 2;
+    npcs = 3;
     PetscCall(PetscStrallocpy(PCJACOBI, &pcs[0]));
     PetscCall(PetscStrallocpy(PCVPBJACOBI, &pcs[1]));
+    PetscCall(PetscStrallocpy(KSPDEVICEBATCH, &pcs[2]));
   }
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   if (set) {
@@ -222,6 +250,7 @@ int main(int argc, char **argv)
 
   PetscCall(CreateSystems(total, &c, &a, &A));
   PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE)); /* devicebatch then uses CG */
   PetscCall(MatViewFromOptions(A, NULL, "-mat_view"));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSet(b, 1.0));

@@ -8,7 +8,7 @@
 */
 #pragma once
 
-#include <petscmat.h>
+#include <petscksp.h>
 
 #define PETSCSPMV_VERSION_MAJOR    1
 #define PETSCSPMV_VERSION_MINOR    0
@@ -42,6 +42,9 @@
 #define KSPDEVICEGMRES     "devicegmres"
 #define KSPDEVICEFGMRES    "devicefgmres"
 #define KSPDEVICECHEBYSHEV "devicechebyshev"
+
+/* Solves each problem of a batch by itself */
+#define KSPDEVICEBATCH "devicebatch"
 
 /* For MatGetOrdering(): rows sorted by length, then by first column */
 #define MATORDERINGEVCHYB "evchyb"
@@ -123,3 +126,5 @@ PETSC_EXTERN PetscErrorCode MatBatchSetValues(Mat, PetscInt, const PetscScalar[]
 PETSC_EXTERN PetscErrorCode MatBatchGetProblem(Mat, PetscInt, PetscInt *, const PetscInt *[], const PetscInt *[],
                                                const PetscScalar *[]);
 PETSC_EXTERN PetscErrorCode MatBatchGetInfo(Mat, MatBatchInfo *);
+PETSC_EXTERN PetscErrorCode KSPDeviceBatchGetSolveInfo(KSP, PetscInt *, const PetscInt *[], const PetscReal *[],
+                                                       const KSPConvergedReason *[]);

@@ -128,6 +128,10 @@ END
 batch_tests() {
   local ranks
   for ranks in $(numbers 1 3); do t "batches, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/batch" "${expect[@]}"; done
+  for ranks in $(numbers 1 3); do t "batches, solved one by one, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/batchsolve" "${expect[@]}"; done
+  t "batches, solved one by one, sellp" 300 "${m[@]}" 1 "$TESTS/batchsolve" -type sellp -seed 100 "${expect[@]}"
+  [ -z "$DEVICE" ] || t "batches, solved one by one, -ksp_device 0" 300 "${m[@]}" 1 "$TESTS/batchsolve" -seed 200 -ksp_device 0
+  sh_ "batches, solved one by one, memory" 300 leakfree "${m[@]}" $several "$TESTS/batchsolve" -batches 2 -errors 0 "${expect[@]}"
   sh_ "batches, memory" 600 leakfree "${m[@]}" $several "$TESTS/batch" "${expect[@]}"
   [ -z "$DEVICE" ] || for ranks in $(numbers 1 2); do t "batches, device hidden, $ranks ranks" 600 env CUDA_VISIBLE_DEVICES= "${m[@]}" $ranks "$TESTS/batch" -expect host; done
 }
@@ -149,6 +153,8 @@ example_tests() {
     csv=$log/residuals-$ranks.csv
     sh_ "example batch, residuals, $ranks ranks" 60 writes '^jacobi,0,[^,]+,1\.?,1\.?,1\.?$' "$csv" "${m[@]}" $ranks "$ex/batch" -problems 50 -csv "$csv"
     sh_ "example batch, $ranks ranks" 60 prints '^vpbjacobi +1 ' "${m[@]}" $ranks "$ex/batch" -problems 50
+    sh_ "example batch, views, $ranks ranks" 60 prints '^ *50 problems, iterations: least [1-9][0-9]*, median [1-9][0-9]*, most [1-9][0-9]*$' "${m[@]}" $ranks "$ex/batch" -problems 50 -pcs devicebatch -ksp_view
+    sh_ "example batch, views of failures, $ranks ranks" 60 refuses '^ *[1-9][0-9]* problems were not solved: [0-9]+ \(DIVERGED_ITS\)' "${m[@]}" $ranks "$ex/batch" -problems 50 -pcs devicebatch -ksp_view -ksp_max_it 9
   done
   sh_ "example batch, one system, $several ranks" 60 leakfree "${m[@]}" $several "$ex/batch" -problems 1
   for type in $types; do

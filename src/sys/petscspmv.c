@@ -43,7 +43,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 
 /*@C
    PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`,
-   `KSPDEVICEBCGS` and `KSPDEVICECHEBYSHEV` and the ordering `MATORDERINGEVCHYB` with PETSc
+   `KSPDEVICEBCGS`, `KSPDEVICECHEBYSHEV` and `KSPDEVICEBATCH` and the ordering `MATORDERINGEVCHYB` with PETSc
 
    Not Collective
 
@@ -59,7 +59,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
    scalar type, precision, size of `PetscInt`, or debug or optimized build.
 
 .seealso: `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`, `KSPDEVICEBCGS`, `KSPDEVICECHEBYSHEV`,
-`MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
+`KSPDEVICEBATCH`, `MATORDERINGEVCHYB`, `PetscSpMVFinalizePackage()`, `PetscInitialize()`
 @*/
 PetscErrorCode PetscSpMVInitializePackage(void)
 {

@@ -239,5 +239,6 @@ PetscErrorCode KSPDeviceRegister(PetscBool device)
   PetscCall(KSPRegister(KSPDEVICEGMRES, KSPCreate_DeviceGMRES));
   PetscCall(KSPRegister(KSPDEVICEFGMRES, KSPCreate_DeviceFGMRES));
   PetscCall(KSPRegister(KSPDEVICECHEBYSHEV, KSPCreate_DeviceChebyshev));
+  PetscCall(KSPRegister(KSPDEVICEBATCH, KSPCreate_DeviceBatch));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

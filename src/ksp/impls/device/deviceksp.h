@@ -6,6 +6,7 @@
   PETSc's.
 
     devicecg.c, devicebcgs.c, devicegmres.c, devicechebyshev.c  the types
+    devicebatch.c  the type that solves the problems of a batch one by one; it is not one of PETSc's
     deviceksp.c  creation, options, views
     cuda/        solves on the device; without CUDA the makefile leaves this folder out, and the table KSPDeviceCUDA in
                  nocuda.c is empty
@@ -16,6 +17,8 @@
 #include "mat/impls/spmv/matspmv.h"
 
 typedef struct _n_KSPDeviceRun KSPDeviceRun; /* a solve on the device: cuda/krylov.h */
+
+struct _n_KSP_DeviceBatch; /* devicebatch.h */
 
 typedef struct _n_KSP_Device KSP_Device;
 struct _n_KSP_Device {
@@ -52,6 +55,10 @@ typedef struct {
   PetscErrorCode (*reset)(KSP_Device *);
   PetscErrorCode (*registerorthog)(void); /* replaces the orthogonalization of PETSc's GMRES and its variants */
   PetscErrorCode (*registerpcs)(void);    /* replaces functions of PETSc's PCGAMG and PCJACOBI */
+  /* devicebatch.h: solves the problems of this process, if it can be done on the device; gets the results; frees */
+  PetscErrorCode (*batch)(KSP, struct _n_KSP_DeviceBatch *, Mat, const PetscInt first[], PetscBool *done);
+  PetscErrorCode (*batchfetch)(struct _n_KSP_DeviceBatch *);
+  PetscErrorCode (*batchreset)(struct _n_KSP_DeviceBatch *);
 } KSPDeviceBackend;
 PETSC_INTERN const KSPDeviceBackend KSPDeviceCUDA;
 
@@ -75,3 +82,6 @@ PETSC_INTERN PetscErrorCode KSPCreate_DeviceFGMRES(KSP);
 
 /* devicechebyshev.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);
+
+/* devicebatch.c: */
+PETSC_INTERN PetscErrorCode KSPCreate_DeviceBatch(KSP);

@@ -28,3 +28,6 @@ PETSC_INTERN const SpMVFormat SpMVFormatBATCH;
 PETSC_INTERN PetscErrorCode MatBatchNew(PetscInt problems, MatBatch **);
 PETSC_INTERN PetscErrorCode MatBatchFree(MatBatch **);
 PETSC_INTERN PetscErrorCode MatBatchSet(Mat, MatBatch *); /* the matrix then owns them */
+/* The problems on this process of any matrix that is derived from AIJ: problem p has the rows first[p] to
+   first[p + 1] - 1 of the diagonal block D, counted from 0. An error if there are entries outside of the problems */
+PETSC_INTERN PetscErrorCode MatBatchGetProblems(Mat, PetscInt *problems, const PetscInt *first[], Mat *D);

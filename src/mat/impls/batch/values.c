@@ -218,7 +218,21 @@ static PetscBool MatBatchHasBlocks(Mat A, const MatBatch *b)
   return PETSC_TRUE;
 }
 
-/* The problems of A, an error if it has another type, and the diagonal block with their entries */
+/* The problems of an AIJ matrix, and the diagonal block with their entries */
+static PetscErrorCode MatBatchGetAIJ(Mat A, MatBatch **b, Mat *D)
+{
+  PetscFunctionBegin;
+  PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
+             "The matrix is not assembled: it has no problems yet");
+  PetscCall(SpMVDataGet(A, MatBatchContainer, b));
+  PetscCall(MatBatchGetBlock(A, D));
+  if (!*b || (*b)->block != ((PetscObject)*D)->id || (*b)->nonzerostate != (*D)->nonzerostate ||
+      !MatBatchHasBlocks(A, *b))
+    PetscCall(MatBatchUpdate(A, *D, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same, and an error if A has another type than batch */
 static PetscErrorCode MatBatchGet(Mat A, MatBatch **b, Mat *D)
 {
   Mat_SpMV *spmv;
@@ -229,14 +243,26 @@ static PetscErrorCode MatBatchGet(Mat A, MatBatch **b, Mat *D)
   PetscCheck(spmv && spmv->format == &SpMVFormatBATCH, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG,
              "Matrix of type %s, not " MATBATCH,
              ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(not set)");
-  PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
-             "The matrix is not assembled: it has no problems yet");
-  PetscCall(SpMVDataGet(A, MatBatchContainer, b));
-  PetscCall(MatBatchGetBlock(A, D));
-  if (!*b || (*b)->block != ((PetscObject)*D)->id || (*b)->nonzerostate != (*D)->nonzerostate ||
-      !MatBatchHasBlocks(A, *b))
-    PetscCall(MatBatchUpdate(A, *D, b));
+  PetscCall(MatBatchGetAIJ(A, b, D));
   PetscCall(MatBatchCheckShared(*D, *b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatBatchGetProblems(Mat A, PetscInt *problems, const PetscInt *first[], Mat *D)
+{
+  PetscBool seq, mpi;
+  MatBatch *b;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrbeginswith(((PetscObject)A)->type_name, MATSEQAIJ, &seq));
+  PetscCall(PetscStrbeginswith(((PetscObject)A)->type_name, MATMPIAIJ, &mpi));
+  PetscCheck(seq || mpi, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
+             "Matrix of type %s: the problems of a batch are diagonal blocks of a matrix of type " MATBATCH
+             " or of another type derived from AIJ",
+             ((PetscObject)A)->type_name);
+  PetscCall(MatBatchGetAIJ(A, &b, D));
+  *problems = b->problems;
+  *first    = b->first;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -3,7 +3,7 @@
 */
 #include "krylov.h"
 
-static PetscErrorCode KSPDeviceWhyNotVec(Vec v, char why[], size_t len)
+PetscErrorCode KSPDeviceWhyNotVec(Vec v, char why[], size_t len)
 {
   PetscBool is, bound;
   PetscInt  n;
@@ -83,4 +83,8 @@ const KSPDeviceBackend KSPDeviceCUDA = {
 
     .registerorthog = KSPDeviceRegisterOrthog,
     .registerpcs    = KSPDeviceRegisterPCs,
+
+    .batch      = KSPDeviceBatchSolve_CUDA,
+    .batchfetch = KSPDeviceBatchFetch_CUDA,
+    .batchreset = KSPDeviceBatchReset_CUDA,
 };

@@ -6,6 +6,7 @@
     krylov.c     preconditioner, product, iterations, the results that the host reads
     sums.c       sums over ranks
     orthog.c     Gram-Schmidt of PETSc's GMRES and its variants
+    batch.c      the solves of devicebatch
 */
 #pragma once
 
@@ -71,6 +72,15 @@ PETSC_INTERN PetscErrorCode KSPDeviceSetNoise(Mat, Vec);
 /* ksp/pc/impls/gamg/cuda/gamg.c, ksp/pc/impls/jacobi/cuda/jacobi.c */
 PETSC_INTERN PetscErrorCode PCGAMGDeviceRegister(void);
 PETSC_INTERN PetscErrorCode PCJacobiDeviceRegister(void);
+
+/* backend.c: adds to `why`, if it is empty, why the kernels cannot use a vector */
+PETSC_INTERN PetscErrorCode KSPDeviceWhyNotVec(Vec, char why[], size_t);
+
+/* batch.c: see KSPDeviceBackend */
+PETSC_INTERN PetscErrorCode KSPDeviceBatchSolve_CUDA(KSP, struct _n_KSP_DeviceBatch *, Mat, const PetscInt first[],
+                                                     PetscBool *done);
+PETSC_INTERN PetscErrorCode KSPDeviceBatchFetch_CUDA(struct _n_KSP_DeviceBatch *);
+PETSC_INTERN PetscErrorCode KSPDeviceBatchReset_CUDA(struct _n_KSP_DeviceBatch *);
 
 /* krylov.c */
 PETSC_INTERN PetscErrorCode KSPDeviceRunReset(KSP_Device *); /* collective */
