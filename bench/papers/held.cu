@@ -46,7 +46,7 @@ template <bool A, bool X> struct Holding {
   {
     Scalar one             = Num::zero();
     ((PetscReal *)&one)[0] = 1;
-    return X ? one : Entry(col, x);
+    return X ? one : EVCHYBMultiply::load(col, x);
   }
 };
 

@@ -15,7 +15,8 @@ typedef enum { HELD_X, HELD_A, HELD_BOTH, LOADED_L1, LOADED_L2 } Held;
 PETSC_INTERN cudaError_t EVCHYBHeldSetUp(Held, const SpMVCudaCSR *, const EVCHYBParams *, cudaStream_t,
                                          SpMVCudaStore *);
 
-PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp, SpMVCudaEVCHYBSetUp;
+PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
+PETSC_INTERN SpMVCudaSetUp SpMVCudaEVCHYBSetUp;
 /* of a store of EVC-HYB's published kernel: products leave y in the order of the sorted rows ("without reordering") */
 PETSC_INTERN cudaError_t EVCHYBLeaveSorted(SpMVCudaStore);
 

@@ -8,7 +8,6 @@ static char help[] =
   -reps <7>        : repetitions, of which the median counts\n\
   -target <0.0005> : seconds that the products of one repetition take together\n\
   -max_entries <n> : matrices with more are left out\n\
-  -threads <n>     : threads that generate matrices (default: one per core; one fewer with a GPU)\n\
   -mkl <libmkl_rt.so.3> : path of MKL's library, for double precision\n\
   -partition       : also a row 'partition' with what EVC-HYB's partition is (Table 3 of its paper)\n\
   -stream <n>      : STREAM's four kernels on arrays of n doubles, instead of matrices\n\
@@ -33,6 +32,9 @@ static char help[] =
 #include "names.h"
 #include "results.h"
 #include "cusparsespmv.h"
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include "held.h"
+#endif
 #include "stream.h"
 #include "partition.h"
 #include "mat/impls/sellp/sellp.h"
@@ -40,7 +42,6 @@ static char help[] =
 #include <unistd.h>
 #if defined(PETSCSPMV_HAVE_CUDA)
   #include <cuda_profiler_api.h>
-  #include "held.h"
 #endif
 
 #define MAX_LIST 128
@@ -182,7 +183,7 @@ static PetscErrorCode SubjectFind(const char *name, Subject *s, PetscBool *found
 
 static PetscErrorCode SubjectCreateCore(Subject *s)
 {
-  const SpMVCSR csr   = {s->P->m, s->P->n, s->P->R.i, s->P->R.j, s->P->R.a};
+  const SpMVCSR csr   = s->P->csr;
   const char   *colon = strchr(s->name, ':');
   int           b = 8, t = 8;
   SELLPParams   p;
@@ -215,12 +216,12 @@ static PetscErrorCode SubjectCreateCore(Subject *s)
   if (DeviceOn) {
     p.common.kernel = q.common.kernel = CoreFormats[s->which].cuda;
     if (CoreFormats[s->which].held)
-      PetscCallCUDA(EVCHYBHeldSetUp((Held)(CoreFormats[s->which].held - 1), &s->P->csr, &q, Device.stream, &s->cuda));
+      PetscCallCUDA(EVCHYBHeldSetUp((Held)(CoreFormats[s->which].held - 1), &s->P->cuda, &q, Device.stream, &s->cuda));
     else if (CoreFormats[s->which].evchyb)
-      PetscCallCUDA(SpMVCudaEVCHYBSetUp(&s->P->csr, &q, PETSC_FALSE, Device.stream, &s->cuda));
+      PetscCallCUDA(SpMVCudaEVCHYBSetUp(&s->P->cuda, &q, PETSC_FALSE, Device.stream, &s->cuda));
     else
-      PetscCallCUDA(SpMVCudaSELLPSetUp(&s->P->csr, &p, PETSC_FALSE, Device.stream, &s->cuda));
-    PetscCallCUDA(SpMVCudaFill(s->cuda, &s->P->csr, Device.stream));
+      PetscCallCUDA(SpMVCudaSELLPSetUp(&s->P->cuda, &p, PETSC_FALSE, Device.stream, &s->cuda));
+    PetscCallCUDA(SpMVCudaFill(s->cuda, &s->P->cuda, Device.stream));
     if (CoreFormats[s->which].sorted) PetscCallCUDA(EVCHYBLeaveSorted(s->cuda));
     SpMVCudaGetStats(s->cuda, &stats);
   } else
@@ -253,7 +254,7 @@ static PetscErrorCode Room(double *bytes)
 /* exists: PETSC_FALSE if the matrix is not available in this format, for the reason in s->kernel */
 static PetscErrorCode SubjectCreate(Problem *P, Subject *s, PetscBool *exists)
 {
-  const SpMVCSR csr = {P->m, P->n, P->R.i, P->R.j, P->R.a};
+  const SpMVCSR csr = P->csr;
   double        room;
 
   PetscFunctionBeginUser;
@@ -273,7 +274,7 @@ static PetscErrorCode SubjectCreate(Problem *P, Subject *s, PetscBool *exists)
 #if defined(PETSCSPMV_HAVE_CUDA)
     if (DeviceOn) {
       Stored            host   = s->S;
-      const cudaError_t status = StoredUpload(&host, &P->csr, &s->S, Device.stream);
+      const cudaError_t status = StoredUpload(&host, &P->cuda, &s->S, Device.stream);
 
       PetscCall(StoredDestroy(&host));
       PetscCallCUDA(status);
@@ -292,7 +293,7 @@ static PetscErrorCode SubjectCreate(Problem *P, Subject *s, PetscBool *exists)
       PetscErrorCode ierr;
 
       PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-      ierr = CuSparseMatMult(s->cusparse, P->vx, P->vy); /* copies and analyzes */
+      ierr = CuSparseMatMult(s->cusparse, P->o.x, P->o.y); /* copies and analyzes */
       PetscCall(PetscPopErrorHandler());
       if (ierr) {
         (void)cudaGetLastError();
@@ -307,12 +308,12 @@ static PetscErrorCode SubjectCreate(Problem *P, Subject *s, PetscBool *exists)
     break;
   case OF_MKL:
     PetscCall(MKLMatCreate(P->A, &s->mkl));
-    s->stored = (double)P->R.i[P->m];
+    s->stored = (double)P->csr.i[P->csr.m];
     break;
   case OF_PETSC:
     PetscCall(MatConvert(P->A, s->name + 6, MAT_INITIAL_MATRIX, &s->A));
-    PetscCall(MatMult(s->A, P->vx, P->vy));
-    s->stored = (double)P->R.i[P->m];
+    PetscCall(MatMult(s->A, P->o.x, P->o.y));
+    s->stored = (double)P->csr.i[P->csr.m];
     break;
   }
   if (!*exists && !s->kernel[0]) PetscCall(PetscStrncpy(s->kernel, "too much padding", sizeof(s->kernel)));
@@ -327,31 +328,31 @@ static PetscErrorCode SubjectMult(Subject *s)
 
   PetscFunctionBeginUser;
   if (s->kind == OF_PETSC || (s->block && SpMVStoreUsesParent(s->block))) {
-    PetscCall(MatMult(s->A ? s->A : P->A, P->vx, P->vy));
+    PetscCall(MatMult(s->A ? s->A : P->A, P->o.x, P->o.y));
   } else if (s->kind == OF_MKL) {
-    PetscCall(MKLMatMult(s->mkl, P->vx, P->vy));
+    PetscCall(MKLMatMult(s->mkl, P->o.x, P->o.y));
 #if defined(PETSCSPMV_HAVE_CUDA)
   } else if (s->cusparse) {
-    PetscCall(CuSparseMatMult(s->cusparse, P->vx, P->vy));
+    PetscCall(CuSparseMatMult(s->cusparse, P->o.x, P->o.y));
   } else if (DeviceOn) {
-    PetscCall(VecCUDAGetArrayRead(P->vx, &x));
-    PetscCall(VecCUDAGetArrayWrite(P->vy, &y));
+    PetscCall(VecCUDAGetArrayRead(P->o.x, &x));
+    PetscCall(VecCUDAGetArrayWrite(P->o.y, &y));
     if (s->cuda)
       PetscCallCUDA(SpMVCudaMult(s->cuda, (SpMVCudaProduct){.x = x, .y = y}, Device.stream));
     else
       PetscCallCUDA((*s->form.cuda)(&s->S, x, y, Device.stream));
-    PetscCall(VecCUDARestoreArrayWrite(P->vy, &y));
-    PetscCall(VecCUDARestoreArrayRead(P->vx, &x));
+    PetscCall(VecCUDARestoreArrayWrite(P->o.y, &y));
+    PetscCall(VecCUDARestoreArrayRead(P->o.x, &x));
 #endif
   } else {
-    PetscCall(VecGetArrayRead(P->vx, &x));
-    PetscCall(VecGetArrayWrite(P->vy, &y));
+    PetscCall(VecGetArrayRead(P->o.x, &x));
+    PetscCall(VecGetArrayWrite(P->o.y, &y));
     if (s->block)
       SpMVStoreMult(s->block, x, y);
     else
       (*s->form.mult)(&s->S, x, y);
-    PetscCall(VecRestoreArrayWrite(P->vy, &y));
-    PetscCall(VecRestoreArrayRead(P->vx, &x));
+    PetscCall(VecRestoreArrayWrite(P->o.y, &y));
+    PetscCall(VecRestoreArrayRead(P->o.x, &x));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -377,30 +378,21 @@ static PetscErrorCode SubjectDestroy(Subject *s)
 
 /* ---------------------------------------------------------------- measuring */
 
-/* Multiplies into a vector of NaNs and compares with the reference. The error is in units of the allowed error, 1e99
-   for a NaN */
+/* Multiplies into a vector of NaNs and compares with the reference */
 static PetscErrorCode SubjectCheck(Subject *s)
 {
-  Problem           *P = s->P;
-  const PetscScalar *y;
+  Oracle *o = &s->P->o;
 
   PetscFunctionBeginUser;
   s->error = -1.0;
-  PetscCall(VecSet(P->vy, (PetscScalar)NAN));
+  PetscCall(VecSet(o->y, (PetscScalar)NAN));
   if (TimeDrain) PetscCall((*TimeDrain)());
   PetscCall(SubjectMult(s));
   if (TimeDrain) PetscCall((*TimeDrain)());
   /* the order differs; tests/cuda/core.cu checks it */
   if (s->kind == OF_CORE && CoreFormats[s->which].sorted) PetscFunctionReturn(PETSC_SUCCESS);
   s->error = 0.0;
-  PetscCall(VecGetArrayRead(P->vy, &y));
-  for (PetscInt r = 0; r < P->m; r++) {
-    const PetscReal diff = PetscAbsScalar(y[r] - P->ref[r]);
-
-    if (!(diff <= 0.0))
-      s->error = PetscMax(s->error, P->bound[r] > 0.0 && diff < PETSC_MAX_REAL ? (double)(diff / P->bound[r]) : 1e99);
-  }
-  PetscCall(VecRestoreArrayRead(P->vy, &y));
+  PetscCall(OracleCheck(o, 1.0, &s->error));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -551,7 +543,7 @@ static PetscErrorCode SubjectsRun(PetscInt n, Subject *subject, const Settings *
 
 static PetscErrorCode SubjectPrint(const Subject *s)
 {
-  const double nz = (double)s->P->R.i[s->P->m];
+  const double nz = (double)s->P->csr.i[s->P->csr.m];
 
   PetscFunctionBeginUser;
   if (s->time == 0.0)
@@ -571,8 +563,8 @@ static PetscErrorCode ReportLine(const Problem *P, const Subject *s, FILE *csv)
   PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv,
                          "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT
                          ",%s,%.4g,%s,%.9g,%.9g,%.0f,%.0f,%.9g,%.3g,\"%s\",%s\n",
-                         P->name, P->origin, P->m, P->n, P->R.i[P->m], DeviceOn ? Device.name : "host", Device.copy,
-                         s->name, s->time, s->least, s->bytes, s->stored, s->convert, s->error, s->kernel,
+                         P->name, P->origin, P->csr.m, P->csr.n, P->csr.i[P->csr.m], DeviceOn ? Device.name : "host",
+                         Device.copy, s->name, s->time, s->least, s->bytes, s->stored, s->convert, s->error, s->kernel,
                          ResultsSource(DeviceOn ? Device.name : NULL)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -583,11 +575,10 @@ static PetscErrorCode ReportPartition(const Problem *P, FILE *csv)
   EVCHYBParams    p;
   EVCHYBPartition part;
   Subject         s;
-  const SpMVCSR   csr = {P->m, P->n, P->R.i, P->R.j, NULL};
 
   PetscFunctionBeginUser;
   EVCHYBParamsDefault(&p);
-  PetscCall(EVCHYBPartitionCreate(&csr, &p, &part));
+  PetscCall(EVCHYBPartitionCreate(&P->csr, &p, &part));
   PetscCall(PetscMemzero(&s, sizeof(s)));
   PetscCall(PetscStrncpy(s.name, "partition", sizeof(s.name)));
   PetscCall(PetscSNPrintf(s.kernel, sizeof(s.kernel),
@@ -609,9 +600,9 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
   if (!settings->quiet)
     PetscCall(PetscPrintf(PETSC_COMM_SELF,
                           "%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " entries\n", P->name,
-                          P->origin, P->m, P->n, P->R.i[P->m]));
+                          P->origin, P->csr.m, P->csr.n, P->csr.i[P->csr.m]));
   if (settings->pattern) {
-    PetscCall(PatternRun(P->name, P->origin, P->m, P->n, P->R.i, P->R.j, settings->pattern,
+    PetscCall(PatternRun(P->name, P->origin, P->csr.m, P->csr.n, P->csr.i, P->csr.j, settings->pattern,
                          settings->csv ? settings->csv : stdout));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -620,7 +611,7 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
     PetscCall(SubjectFind(formats[f], &subject[n], &found));
     if (!found) continue;
     PetscCall(SubjectBegin(P, &subject[n], settings));
-    held += PetscMax(subject[n].bytes, (double)P->R.i[P->m] * (double)(sizeof(PetscScalar) + sizeof(PetscInt)));
+    held += PetscMax(subject[n].bytes, (double)P->csr.i[P->csr.m] * (double)(sizeof(PetscScalar) + sizeof(PetscInt)));
     n++;
     if (held > 0.6 * room || settings->profile) { /* the next formats need memory */
       PetscCall(SubjectsRun(n - ran, subject + ran, settings));
@@ -646,12 +637,9 @@ static PetscErrorCode WarmUp(PetscInt nformats, char *formats[])
 {
   Settings once = {1, 0, 0, 0.0, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, NULL};
   Problem  P;
-  double   entries;
 
   PetscFunctionBeginUser;
-  PetscCall(ProblemBegin("lengths:3000:5:1:60:300", 1, &P, &entries));
-  (void)ProblemPrepare(&P);
-  PetscCall(ProblemEnd(&P));
+  PetscCall(ProblemCreate("lengths:3000:5:1:60:300", &P));
   PetscCall(ProblemRun(&P, nformats, formats, &once));
   PetscCall(ProblemDestroy(&P));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -728,45 +716,11 @@ static PetscErrorCode OpenCSV(Settings *s, Results *csv, char file[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* While a matrix is measured on a GPU, the next one is generated; on the host this would disturb the measurement */
-static PetscErrorCode RunAll(PetscInt nmatrices, char *matrices[], PetscInt nformats, char *formats[], int threads,
-                             PetscReal max_entries, Settings *s)
-{
-  static Problem slots[2];
-  Problem       *now = NULL, *next = NULL;
-  pthread_t      thread  = 0;
-  double         entries = 0.0;
-
-  PetscFunctionBegin;
-  for (PetscInt k = 0; k <= nmatrices; k++) {
-    if (k < nmatrices) {
-      next = &slots[k % 2];
-      PetscCall(ProblemBegin(matrices[k], threads, next, &entries));
-      if (entries > max_entries) {
-        PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s is left out: %.0f entries\n", matrices[k], entries));
-        PetscCall(ProblemDestroy(next));
-        next = NULL;
-      } else if (DeviceOn)
-        PetscCheck(!pthread_create(&thread, NULL, ProblemPrepare, next), PETSC_COMM_SELF, PETSC_ERR_SYS, "No thread");
-    }
-    if (now) {
-      PetscCall(ProblemEnd(now));
-      PetscCall(ProblemRun(now, nformats, formats, s));
-      PetscCall(ProblemDestroy(now));
-    }
-    if (next && DeviceOn) (void)pthread_join(thread, NULL);
-    if (next && !DeviceOn) (void)ProblemPrepare(next);
-    now  = next;
-    next = NULL;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   static char *matrices[MAX_LIST], *formats[MAX_LIST];
   char         file[PETSC_MAX_PATH_LEN];
-  PetscInt     nmatrices, nformats, threads = (PetscInt)sysconf(_SC_NPROCESSORS_ONLN), stream = 20000000;
+  PetscInt     nmatrices, nformats, stream = 20000000;
   PetscReal    max_entries = 2147483000.0;
   PetscBool    set, streaming, host = PETSC_FALSE;
   Results      csv;
@@ -787,8 +741,6 @@ int main(int argc, char **argv)
   if (DeviceOn) {
     /* PETSc's default stream cannot be captured */
     PetscCallCUDA(cudaStreamCreateWithFlags(&Device.stream, cudaStreamNonBlocking));
-    /* one core launches products meanwhile */
-    threads = PetscMax(1, threads - 1);
   }
 #endif
   PetscCall(PetscOptionsHasName(NULL, NULL, "-where", &set));
@@ -811,7 +763,6 @@ int main(int argc, char **argv)
   if (!nformats) PetscCall(DefaultFormats(&nformats, formats));
   PetscCall(GetSettings(&s));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-max_entries", &max_entries, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-threads", &threads, NULL));
   PetscCall(OpenCSV(&s, &csv, file));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, %s, %d bit indices, median of %" PetscInt_FMT,
                         DeviceOn ? Device.name : "host", PetscDefined(USE_COMPLEX) ? "complex" : "real",
@@ -821,7 +772,19 @@ int main(int argc, char **argv)
 
   if (streaming) PetscCall(StreamRun(stream, s.reps, s.csv));
   if (!s.profile && !s.pattern && nmatrices) PetscCall(WarmUp(nformats, formats));
-  PetscCall(RunAll(nmatrices, matrices, nformats, formats, (int)threads, max_entries, &s));
+  for (PetscInt k = 0; k < nmatrices; k++) {
+    const int twin = strncmp(matrices[k], "twin:", 5) ? -1 : TwinFind(matrices[k] + 5);
+    Problem   P;
+
+    if (twin >= 0 && (PetscReal)Twins[twin].entries > max_entries) {
+      PetscCall(
+          PetscPrintf(PETSC_COMM_SELF, "%s is left out: %lld entries\n", matrices[k], (long long)Twins[twin].entries));
+      continue;
+    }
+    PetscCall(ProblemCreate(matrices[k], &P));
+    PetscCall(ProblemRun(&P, nformats, formats, &s));
+    PetscCall(ProblemDestroy(&P));
+  }
   if (s.csv) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   PetscCall(FreeNames(nmatrices, matrices));
   PetscCall(FreeNames(nformats, formats));
