@@ -9,7 +9,7 @@
      neighbors   number of adjacent columns of an entry, before and after it, in which its row has entries, 0 to 2, over all entries
      similarity  fraction of a row's entries for which the next nonempty row has an entry at most one column away, over nonempty rows
 
-   TwinShapes[] are the parameters that give the twins these statistics, printed by `bench/papers/twins -fit`.
+   TwinShapes[] are the parameters, fitted to them, that give the twins these statistics.
 
    The sorted row lengths follow, from each quartile to the next, a logistic curve of the logit of the rank. Such curves
    include a straight line, a step and the tail of a power law. The lengths are assigned to the rows in chunks, so that
@@ -126,9 +126,9 @@ static const Twin Twins[] = {
 };
 // clang-format on
 
-/* In the order of Twins[]; not const, because the fit changes them */
+/* In the order of Twins[] */
 // clang-format off
-static TwinShape TwinShapes[] = {
+static const TwinShape TwinShapes[] = {
     {{0.451987, 0.526849, 0.242529, 0.67034},
      {-4.57986, 6.75157, -8.08041, 2.3161}, 1.61724, 0.539307, 0.700529, 0.375},
     {{0.744102, 2.48771, 0.995076, 0.998286},
