@@ -773,17 +773,18 @@ int main(int argc, char **argv)
   if (streaming) PetscCall(StreamRun(stream, s.reps, s.csv));
   if (!s.profile && !s.pattern && nmatrices) PetscCall(WarmUp(nformats, formats));
   for (PetscInt k = 0; k < nmatrices; k++) {
-    const int twin = strncmp(matrices[k], "twin:", 5) ? -1 : TwinFind(matrices[k] + 5);
+    const int twin    = strncmp(matrices[k], "twin:", 5) ? -1 : TwinFind(matrices[k] + 5);
+    double    entries = twin < 0 ? 0.0 : (double)Twins[twin].entries;
     Problem   P;
 
-    if (twin >= 0 && (PetscReal)Twins[twin].entries > max_entries) {
-      PetscCall(
-          PetscPrintf(PETSC_COMM_SELF, "%s is left out: %lld entries\n", matrices[k], (long long)Twins[twin].entries));
-      continue;
+    if (entries <= max_entries) {
+      PetscCall(ProblemCreate(matrices[k], &P));
+      entries = (double)P.csr.i[P.csr.m];
+      if (entries <= max_entries) PetscCall(ProblemRun(&P, nformats, formats, &s));
+      PetscCall(ProblemDestroy(&P));
     }
-    PetscCall(ProblemCreate(matrices[k], &P));
-    PetscCall(ProblemRun(&P, nformats, formats, &s));
-    PetscCall(ProblemDestroy(&P));
+    if (entries > max_entries)
+      PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s is left out: %.0f entries\n", matrices[k], entries));
   }
   if (s.csv) PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   PetscCall(FreeNames(nmatrices, matrices));
