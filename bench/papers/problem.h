@@ -4,7 +4,7 @@
 #pragma once
 
 #include "matrices.h"
-#include "../products/formats/formats.h"
+#include "../products/baseline.h"
 #include "../products/oracle.h"
 
 typedef struct {
@@ -35,22 +35,7 @@ static PetscErrorCode ProblemCreate(const char *name, Problem *P)
   PetscCall(MatGetRowIJ(P->A, 0, PETSC_FALSE, PETSC_FALSE, &m, &P->csr.i, &P->csr.j, &done));
   PetscCall(MatSeqAIJGetArrayRead(P->A, &P->csr.a));
 #if defined(PETSCSPMV_HAVE_CUDA)
-  if (DeviceOn) {
-    const size_t      nz       = (size_t)P->csr.i[P->csr.m];
-    const void *const host[3]  = {P->csr.i, P->csr.j, P->csr.a};
-    const size_t      bytes[3] = {((size_t)P->csr.m + 1) * sizeof(PetscInt), nz * sizeof(PetscInt),
-                                  nz * sizeof(PetscScalar)};
-
-    for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&P->on[k], bytes[k] + 16));
-    PetscCallCUDA(SpMVCudaUpload(3, P->on, host, bytes));
-    P->cuda.m           = P->csr.m;
-    P->cuda.n           = P->csr.n;
-    P->cuda.nnz         = P->csr.i[P->csr.m];
-    P->cuda.i           = P->on[0];
-    P->cuda.j           = P->on[1];
-    P->cuda.a           = (const PetscScalar *)P->on[2];
-    P->cuda.index_bytes = (int)sizeof(PetscInt);
-  }
+  if (DeviceOn) PetscCall(CSRToDevice(&P->csr, P->on, &P->cuda));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
