@@ -14,7 +14,7 @@ version_part = $(shell awk '$$2 == "PETSCSPMV_VERSION_$1" {print $$3}' include/p
 VERSION     := $(call version_part,MAJOR).$(call version_part,MINOR).$(call version_part,SUBMINOR)
 SONAME      := libpetscspmv.so.$(call version_part,MAJOR)
 
-.PHONY: all lib kernels examples tests programs bench solve bratu check check-all check-clients fuzz format check-format check-docs docs man docs-linkcheck install uninstall dist debian deb clean distclean help
+.PHONY: all lib kernels examples tests programs bench paper solve bratu check check-all check-clients fuzz format check-format check-docs docs man docs-linkcheck install uninstall dist debian deb clean distclean help
 help:
 	@echo "make            the library, lib/libpetscspmv.so (load it with -dll_append)"
 	@echo "make bratu      solve the Bratu problem with aij, sellp and evchyb side by side (NP=2, ARGS='-n 200')"
@@ -25,6 +25,7 @@ help:
 	@echo "make check-clients   petsc4py, SLEPc, DOLFINx, deal.II, ... with our types, where they are installed (INSTALL=1 installs them, as root; CLIENTS='slepc getdp', TIER=quick)"
 	@echo "make fuzz SECONDS=60   random matrices and operations, compared with AIJ, on 1, 2 and 3 ranks (NP=1 SEED=1 SANITIZE=address,undefined)"
 	@echo "make bench      the benchmarks (ARGS='options of bench/products/run')"
+	@echo "make paper      the papers' experiments, measured here, and their report (ARGS='options of bench/papers/paper.py')"
 	@echo "make solve      whole solves with PETSc's tutorials, each type in turn (ARGS='options of bench/solves/solve.py')"
 	@echo "make kernels    compile the CUDA kernels alone, which needs nvcc but no PETSc with CUDA"
 	@echo "make format     format the sources with clang-format; make check-format: say what it would change"
@@ -185,7 +186,9 @@ BENCH    := $(patsubst %.c,$(B)/bench/%,$(notdir $(BENCHSRC)))
 TESTLIB  := $(B)/tests/lib/libtests.a
 # Formats of other papers, and the programs that measure such: also with what the library hides
 FORMATS  := $(B)/bench/products/formats/formats.o $(if $(HAVE_CUDA),$(B)/bench/products/formats/device.cu.o)
+HELD     := $(if $(HAVE_CUDA),$(B)/bench/papers/held.cu.o)
 PRODUCTS := $(B)/bench/bench
+PAPER    := $(B)/bench/paper
 BATCH    := $(B)/bench/batch
 
 # LeakSanitizer can name (and lsan.supp excuse) a leak only while the library that made it is loaded, and MPI unloads its
@@ -205,8 +208,10 @@ $(B)/bench/%.o: OUR_FLAGS += -Ibench/lib
 
 $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(TESTLIB) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
-$(B)/tests/core-formats: $(FORMATS)
+$(B)/tests/core-formats: $(FORMATS) $(HELD)
 $(PRODUCTS): $(B)/bench/products/bench.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
+	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
+$(PAPER): $(B)/bench/papers/paper.o $(FORMATS) $(HELD) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(BATCH): $(B)/bench/batch.o $(if $(HAVE_CUDA),$(B)/bench/batched.cu.o) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
@@ -229,7 +234,7 @@ kernels: $(CU:%=$(B)/%.o)
 examples: $(EXAMPLES)
 tests: $(CORE) $(CUDA) $(TESTS)
 # everything, without running it; tools/gpu-pack reads the folder
-programs: all examples tests $(BENCH) $(PRODUCTS) $(BATCH)
+programs: all examples tests $(BENCH) $(PRODUCTS) $(PAPER) $(BATCH)
 	@echo $(B)
 
 # One place that knows how MPI programs are started here
@@ -265,6 +270,9 @@ fuzz: all $(B)/tests/fuzz
 
 bench: all $(BENCH) $(PRODUCTS) $(BATCH)
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) BENCH=$(HERE)/$(B)/bench MPIEXEC="$(MPIEXEC)" bench/products/run $(ARGS)
+
+paper: all $(PAPER) $(B)/examples/bratu
+	@$(CLEAN_ENV) BENCH=$(HERE)/$(B)/bench bench/papers/paper.py $(ARGS)
 
 solve: all $(B)/examples/bratu
 	@LIB=$(HERE)/$(LIBRARY) TESTS=$(HERE)/$(B)/tests $(CLEAN_ENV) tests/petsc.py -build $$(bench/solves/solve.py -tutorials)

@@ -1,13 +1,17 @@
 static char help[] =
-    "Times products with batches of small matrices (type batch), of the test set of the paper on batched products, on a GPU if PETSc has CUDA\n\
-and there is one, otherwise on the host.\n\
-  -problems <10000>    : problems of a batch (on the host 100)\n\
+    "Times products with batches of small matrices (type batch) by the experiments of the batched-SpMV paper, on a GPU if PETSc has CUDA and\n\
+there is one, otherwise on the host.\n\
+  -figures <3,4,5,6,7> : 3 homogeneous batches of growing size, 4 balanced and unbalanced rows of growing length, 5 the test set, 6 and 7 batches of\n\
+                         different matrices: those of figure 3, and the whole set\n\
+  -problems <10000>    : problems of a batch in figures 5 to 7 (on the host 100)\n\
+  -few <1000>          : problems of the batches that compare all kernels, in figures 4 and 5 (on the host 100)\n\
+  -sizes <1,10,100,1000> : numbers of problems in figure 3\n\
   -set <names>         : only these matrices of the set\n\
   -types <list>        : of loop, graph, aij, sellp, evchyb, batch, and the paper's kernels, on a GPU: batch:coo, ...\n\
   -reps <7>            : repetitions; the median is reported\n\
   -target <0.01>       : seconds of all products of a repetition\n\
   -quick               : few problems and repetitions, to check that everything works\n\
-  -csv <file>          : results to read by program\n\
+  -csv <file>          : results for bench/batch.py\n\
 Matrices are read from tests/matrices or the folder MATRICES. If a file is missing, a twin of the same size is generated, and labeled so.\n\n";
 
 /*
@@ -224,18 +228,21 @@ typedef struct {
   PetscInt  ntypes;
   char     *types[32];
   Evict     evict;
-  /* sum of the logarithms of speedups over aij, least speedup over aij and over the loop, least share of the copy */
-  double   ratio, least, loops, share;
+  double    ratio, least, loops,
+      /* figure 5: sum of the logarithms of speedups over aij, least speedup over aij and over the loop, least share of
+         the copy */
+      share;
   PetscInt cases, shares;
   /* batch over sellp: sum of the logarithms, least, and their number */
-  double         sellp_ratio, sellp_least;
-  PetscInt       sellps;
-  PetscInt       problems;
-  char          *only[64];
-  PetscInt       nonly;
-  Problem        set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
-  const Problem *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)]; /* the selected ones */
-  PetscInt       nall;
+  double   sellp_ratio, sellp_least;
+  PetscInt sellps;
+  PetscInt problems, few, figures[8], nfigures, sizes[16], nsizes; /* options */
+  char    *only[64];
+  PetscInt nonly;
+  Problem  set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
+  /* the selected ones, and those with at least 800 rows */
+  const Problem *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)], *large[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
+  PetscInt       nall, nlarge;
 } Bench;
 
 typedef struct {
@@ -427,21 +434,20 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Measures all contenders on one batch. loop and aij, with which the others are compared, come first in the list */
-static PetscErrorCode RunCase(Bench *b, const Problem *P, PetscInt count)
+/* Measures all contenders, except those listed in `without`, on one batch. loop and aij, with which the others are
+   compared, come first in the list */
+static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char *origin, PetscInt count,
+                              const Problem **of, const char *without)
 {
-  const Problem **of;
-  Batch           B;
-  double          loop = 0.0, aij = 0.0, sellp = 0.0;
+  Batch  B;
+  double loop = 0.0, aij = 0.0, sellp = 0.0;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc1(count, &of));
-  for (PetscInt p = 0; p < count; p++) of[p] = P;
   PetscCall(BatchCreate(count, of, &B));
   PetscCall(PetscPrintf(PETSC_COMM_SELF,
-                        "\n%s (%s): %" PetscInt_FMT " problems, %" PetscInt_FMT " rows, %" PetscInt_FMT
+                        "\nfigure %d, %s (%s): %" PetscInt_FMT " problems, %" PetscInt_FMT " rows, %" PetscInt_FMT
                         " nonzeros, longest row %" PetscInt_FMT "\n",
-                        P->name, P->origin, count, B.rows, B.i[B.rows], B.most));
+                        figure, name, origin, count, B.rows, B.i[B.rows], B.most));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12s %12s %9s %9s %7s %8s %8s %8s\n", "", "us", "us, cold", "Gflop/s",
                         "GB/s", "share", "to loop", "to aij", "error"));
   for (PetscInt k = 0; k < b->ntypes; k++) {
@@ -449,7 +455,10 @@ static PetscErrorCode RunCase(Bench *b, const Problem *P, PetscInt count)
     Result      r;
     PetscBool   exists;
     double      gflops, rate;
+    char        word[64];
 
+    PetscCall(PetscSNPrintf(word, sizeof(word), " %s ", type));
+    if (without && (strstr(without, word) || (!strncmp(type, "batch:", 6) && strstr(without, " batch: ")))) continue;
     PetscCall(RunType(b, &B, type, &r, &exists));
     if (!exists) continue;
     if (!strcmp(type, "loop")) loop = r.warm;
@@ -466,15 +475,15 @@ static PetscErrorCode RunCase(Bench *b, const Problem *P, PetscInt count)
                           Device.copy > 0.0 ? 100.0 * rate / Device.copy : 0.0, loop > 0.0 ? loop / r.warm : 0.0,
                           aij > 0.0 ? aij / r.warm : 0.0, r.error, r.error <= 1.0 ? "" : " WRONG", r.viewed));
     PetscCall(PetscFPrintf(PETSC_COMM_SELF, b->csv,
-                           "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT
+                           "%d,%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT
                            ",%s,\"%s\",%.9g,%.9g,%.6g,%.0f,%.6g,%.4g,%.6g,%.6g,%.3g,%s,%s\n",
-                           P->name, P->origin, count, B.rows, B.i[B.rows], type, r.viewed, r.warm, r.cold, gflops,
+                           figure, name, origin, count, B.rows, B.i[B.rows], type, r.viewed, r.warm, r.cold, gflops,
                            r.bytes, rate, Device.copy > 0.0 ? rate / Device.copy : 0.0,
                            loop > 0.0 ? loop / r.warm : 0.0, aij > 0.0 ? aij / r.warm : 0.0, r.error,
                            DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL)));
     if (b->csv) fflush(b->csv);
     if (!(r.error <= 1.0)) b->wrong++;
-    if (!strcmp(type, "batch") && aij > 0.0) {
+    if (figure == 5 && !strcmp(type, "batch") && aij > 0.0 && !(without && strstr(without, " aij "))) {
       b->ratio += log(aij / r.warm);
       b->least = b->cases ? PetscMin(b->least, aij / r.warm) : aij / r.warm;
       if (loop > 0.0) b->loops = b->cases ? PetscMin(b->loops, loop / r.warm) : loop / r.warm;
@@ -484,11 +493,36 @@ static PetscErrorCode RunCase(Bench *b, const Problem *P, PetscInt count)
     }
   }
   PetscCall(BatchDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- the experiments */
+
+static PetscErrorCode RunSame(Bench *b, int figure, const Problem *P, const char *name, PetscInt count,
+                              const char *without)
+{
+  const Problem **of;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(count, &of));
+  for (PetscInt p = 0; p < count; p++) of[p] = P;
+  PetscCall(RunCase(b, figure, name, P->origin, count, of, without));
   PetscCall(PetscFree(of));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- the set */
+static PetscErrorCode RunMixed(Bench *b, int figure, PetscInt n, const Problem *P[], const char *name, PetscInt count)
+{
+  const Problem **of;
+  uint64_t        random = 7;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(count, &of));
+  for (PetscInt p = 0; p < count; p++) of[p] = P[RandomInt(&random, n)];
+  PetscCall(RunCase(b, figure, name, "files and twins", count, of, NULL));
+  PetscCall(PetscFree(of));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static int ByDensity(const void *x, const void *y)
 {
@@ -498,14 +532,40 @@ static int ByDensity(const void *x, const void *y)
   return d < 0.0 ? -1 : d > 0.0;
 }
 
-static PetscErrorCode RunSet(Bench *b)
+static PetscErrorCode Figure4(Bench *b)
+{
+  const PetscInt n = 1024;
+
+  PetscFunctionBeginUser;
+  for (int balanced = 1; balanced >= 0; balanced--) {
+    for (PetscInt mean = 1; mean <= 64; mean *= 2) {
+      Problem  P;
+      PetscInt len[1024];
+
+      for (PetscInt r = 0; r < n; r++) len[r] = mean;
+      for (PetscInt r = 0; r < n && !balanced; r++) len[r] = r < mean ? n : 0; /* all entries in a few full rows */
+      PetscCall(ProblemGenerate(n, len, PETSC_FALSE, &P));
+      P.origin = "generated";
+      PetscCall(PetscSNPrintf(P.name, sizeof(P.name), "%s %" PetscInt_FMT, balanced ? "balanced" : "unbalanced", mean));
+      PetscCall(RunSame(b, 4, &P, P.name, b->few, NULL));
+      PetscCall(ProblemDestroy(&P));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Figure5(Bench *b)
 {
   PetscFunctionBeginUser;
-  for (PetscInt k = 0; k < b->nall; k++) PetscCall(RunCase(b, b->all[k], b->problems));
+  for (PetscInt k = 0; k < b->nall; k++) {
+    /* the largest batch without the paper's kernels, then a smaller one with every kernel, whose set-ups take time */
+    PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->problems, b->problems > b->few ? " batch: evchyb " : NULL));
+    if (b->problems > b->few) PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop graph aij "));
+  }
   if (b->cases) {
     PetscCall(
         PetscPrintf(PETSC_COMM_SELF,
-                    "\nbatch of %" PetscInt_FMT
+                    "\nfigure 5, batch of %" PetscInt_FMT
                     " problems over the block-diagonal aij: geometric mean %.2f, least %.2f; least over the loop %.1f",
                     b->problems, exp(b->ratio / (double)b->cases), b->least, b->loops));
     if (b->shares)
@@ -518,24 +578,63 @@ static PetscErrorCode RunSet(Bench *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode RunFigure(Bench *b, PetscInt figure)
+{
+  PetscFunctionBeginUser;
+  switch (figure) {
+  case 3:
+    for (PetscInt k = 0; k < b->nlarge; k++) {
+      for (PetscInt s = 0; s < b->nsizes; s++)
+        PetscCall(RunSame(b, 3, b->large[k], b->large[k]->name, b->sizes[s], NULL));
+    }
+    break;
+  case 4: PetscCall(Figure4(b)); break;
+  case 5: PetscCall(Figure5(b)); break;
+  case 6:
+  case 7:
+    for (PetscInt n = 10; n <= b->problems; n *= 10) {
+      if (figure == 6 && b->nlarge) PetscCall(RunMixed(b, 6, b->nlarge, b->large, "800 to 1015 rows", n));
+      if (figure == 7) PetscCall(RunMixed(b, 7, b->nall, b->all, "the whole set", n));
+    }
+    break;
+  default: SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-figures has %" PetscInt_FMT ": 3 to 7", figure);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---------------------------------------------------------------- options */
 
 static PetscErrorCode GetOptions(Bench *b)
 {
-  static const char types[] = "loop,aij,sellp,evchyb,batch,batch:coo,batch:csr-scalar,"
-                              "batch:csr-vector,batch:csr-smart,batch:csr-i,batch:ell,batch:coo-atomic";
-  PetscBool         quick   = PETSC_FALSE;
+  static const char     types[]   = "loop,aij,sellp,evchyb,batch,batch:coo,batch:csr-scalar,"
+                                    "batch:csr-vector,batch:csr-smart,batch:csr-i,batch:ell,batch:coo-atomic";
+  static const PetscInt figures[] = {3, 4, 5, 6, 7}, sizes[] = {1, 10, 100, 1000};
+  PetscBool             quick = PETSC_FALSE, set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
   b->problems = quick ? 20 : (DeviceOn ? 10000 : 100);
+  b->few      = quick ? 20 : (DeviceOn ? 1000 : 100);
   b->reps     = quick ? 3 : 7;
   b->target   = quick ? 0.001 : 0.01;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-problems", &b->problems, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-few", &b->few, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &b->reps, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &b->target, NULL));
-  PetscCheck(b->problems > 0 && b->reps > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "-problems and -reps must be positive");
+  PetscCheck(b->problems > 0 && b->few > 0 && b->reps > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-problems, -few and -reps must be positive");
+  b->nfigures = PETSC_STATIC_ARRAY_LENGTH(b->figures);
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-figures", b->figures, &b->nfigures, &set));
+  if (!set) {
+    b->nfigures = PETSC_STATIC_ARRAY_LENGTH(figures);
+    PetscCall(PetscArraycpy(b->figures, figures, b->nfigures));
+  }
+  b->nsizes = PETSC_STATIC_ARRAY_LENGTH(b->sizes);
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-sizes", b->sizes, &b->nsizes, &set));
+  if (!set) {
+    b->nsizes = quick ? 2 : (DeviceOn ? 4 : 3);
+    PetscCall(PetscArraycpy(b->sizes, sizes, b->nsizes));
+  }
   PetscCall(GetNames("-set", NULL, PETSC_STATIC_ARRAY_LENGTH(b->only), &b->nonly, b->only));
   PetscCall(GetNames("-types", types, PETSC_STATIC_ARRAY_LENGTH(b->types), &b->ntypes, b->types));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -551,6 +650,7 @@ static PetscErrorCode GetProblems(Bench *b)
     if (!in) continue;
     PetscCall(ProblemFromSet(k, &b->set[k]));
     b->all[b->nall++] = &b->set[k];
+    if (b->set[k].n >= 800) b->large[b->nlarge++] = &b->set[k];
   }
   PetscCheck(b->nall, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-set names none of the set");
   qsort(b->all, (size_t)b->nall, sizeof(*b->all), ByDensity);
@@ -593,13 +693,13 @@ int main(int argc, char **argv)
   PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
              "-csv %s: cannot write %s", file, csv.part);
   PetscCall(PetscFPrintf(PETSC_COMM_SELF, b.csv,
-                         "case,origin,problems,rows,nonzeros,type,viewed,seconds,cold_s,gflops,bytes,bytes_per_"
+                         "figure,case,origin,problems,rows,nonzeros,type,viewed,seconds,cold_s,gflops,bytes,bytes_per_"
                          "s,share_of_copy,over_loop,over_aij,error,"
                          "device," RESULTS_SOURCE "\n"));
   PetscCall(EvictCreate(0, &b.evict));
   PetscCall(GetProblems(&b));
   PetscCall(PrintTitle(&b));
-  PetscCall(RunSet(&b));
+  for (PetscInt f = 0; f < b.nfigures; f++) PetscCall(RunFigure(&b, b.figures[f]));
   if (b.sellps)
     PetscCall(PetscPrintf(PETSC_COMM_SELF,
                           "\nbatch over the block-diagonal sellp in %" PetscInt_FMT

@@ -20,11 +20,14 @@ import types
 
 sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
-sys.path += [str(BENCH / folder) for folder in (".", "lib", "products", "solves")]
+sys.path += [str(BENCH / folder) for folder in (".", "lib", "products", "solves", "papers")]
+import batch
 import hosts as baselines
+import paper
 import scalingreport
 import solvereport
 import table
+from report import Report
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
 ROOT = ROOT if ROOT.is_dir() else ROOT.parent.parent
@@ -359,14 +362,8 @@ def fastest_again():
 @functools.lru_cache(None)
 def formats(role):
     """Of the papers' matrices: on how many our types are the fastest or within 5 %, the mean ratio, and that of the matrices with node blocks and of the others"""
-    at, least = {}, "least" if role == "host" else "seconds"  # other programs may run on the host
-    for r in read(f"paper/{'host' if role == 'host' else 'h200'}-matrices"):
-        if r[least] and float(r["error"] or 0) <= 1 and float(r[least]) > 0:
-            at.setdefault(r["matrix"].removeprefix("twin:").removesuffix(".mtx"), {})[r["format"]] = (float(r[least]), r["kernel"])
-    left_out = {*OURS, "evchyb-hold-x", "evchyb-hold-a", "evchyb-hold-both", "evchyb-sorted", "partition", *(["sellp-paper", "evchyb-paper"] if role == "host" else [])}
-    ratio = {m: min(t[f][0] for f in t if f not in left_out) / min(t[f][0] for f in OURS) for m, t in at.items()}
-    blocks = {m for m, t in at.items() if any("node blocks" in t[f][1] for f in OURS)}
-    return [sum(x >= 1 / 1.05 for x in ratio.values()), mean(ratio.values()), *(mean(x for m, x in ratio.items() if (m in blocks) == has) for has in (True, False) if role != "host")]
+    found = Report(str(ROOT / "docs/results/paper"), "paper.md", charts=False).parts(["ours"])[role]["ours"]
+    return [found[k] for k in ("good", "mean", "block_mean", "rest_mean") if k in found]
 
 
 def single():
@@ -379,27 +376,22 @@ def single():
     return gain, max(min(float(r["true_residual"]) for r in rows) for _, rows in pairs)
 
 
-def figure5(name):
-    """The rows of the batched paper's figure 5"""
-    return [r for r in read(name) if r.get("figure", "5") == "5"]
-
-
 def batched():
     """Of the largest batches of figure 5: batch over the block-diagonal aij, at least, over the loop, and the share of a copy's bandwidth of large ones"""
-    rows = [r for r in figure5("batch") if r["type"] == "batch" and float(r["over_aij"]) > 0]
-    rows = [r for r in rows if int(r["problems"]) == max(int(x["problems"]) for x in rows)]
-    over, shares = [float(r["over_aij"]) for r in rows], [float(r["share_of_copy"]) for r in rows if float(r["bytes"]) > 1e8]
-    return [mean(over), min(over), min(float(r["over_loop"]) for r in rows), 100 * min(shares)]
+    rows = [r for r in batch.read(str(ROOT / "docs/results/batch.csv")) if r["figure"] == 5 and r["type"] == "batch" and r["over_aij"] > 0]
+    rows = [r for r in rows if r["problems"] == max(x["problems"] for x in rows)]
+    over, shares = [r["over_aij"] for r in rows], [r["share_of_copy"] for r in rows if r["bytes"] > 1e8]
+    return [mean(over), min(over), min(r["over_loop"] for r in rows), 100 * min(shares)]
 
 
 def batched_by_all():
     """The number of matrices of figure 5 on which all kernels ran with 10,000 problems"""
-    return len({(r["case"], r["origin"]) for r in figure5("batch-10000") if r["problems"] == "10000" and r["type"] == "batch"})
+    return sum(c["batch"]["figure"] == 5 and c["batch"]["problems"] == 10000 for c in batch.cases(batch.read(str(ROOT / "docs/results/batch-10000.csv"))))
 
 
 def batch_origins():
     """How many matrices of figure 5 are from files, and twins"""
-    origins = {r["case"]: r["origin"] for r in figure5("batch")}
+    origins = {r["case"]: r["origin"] for r in batch.read(str(ROOT / "docs/results/batch.csv")) if r["figure"] == 5}
     return [sum(x == kind for x in origins.values()) for kind in ("file", "twin")]
 
 
@@ -433,6 +425,10 @@ def unnamed():
 # ---- pages
 
 
+def papers(target):
+    Report(str(ROOT / "docs/results/paper"), str(target), charts=False).write(list(paper.EXPERIMENTS))
+
+
 def products(name):
     def write(target):
         lines = (ROOT / "docs/results" / f"{name}.md").read_text().splitlines()
@@ -450,15 +446,21 @@ def solved(name):
     return lambda target: solvereport.markdown(solvereport.load([str(ROOT / "docs/results" / f"{name}.csv")]), str(target))
 
 
+def batches(_):
+    return lambda: batch.page(batch.read(str(ROOT / "docs/results/batch.csv")), "batch.svg", batch.read(str(ROOT / "docs/results/batch-more.csv")))
+
+
 def scaled(name):
     return lambda target: scalingreport.markdown(scalingreport.load([str(ROOT / f"docs/results/{name}.csv")]), str(target))
 
 
 PAGES = {  # functions that write the page, or return what prints it
+    "paper.md": papers,
     "host.md": products("host"),
     "hosts.md": hosts_page,
     "host-xeon.md": products("host-xeon"),
     "h200.md": products("h200"),
+    "batch.md": batches,
     "scaling.md": scaled("scaling"),
     "solves.md": solved("solves"),
     "solves-h200.md": solved("solves-h200"),

@@ -1,10 +1,15 @@
 /*
    Twins of the matrices of the two papers: generated matrices with the published statistics of the real ones, used if
-   there is no file of the real one. docs/results/twins.md compares them all with what is
-   published.
+   there is no file of the real one. `bench/papers/twins` measures them all and writes docs/results/twins.md.
 
-   Twins[] has the published sizes and row lengths. TwinShapes[] are parameters that give the twins also the published
-   standard deviation and skewness of the lengths and the places of the entries (docs/results/twins.md).
+   Twins[] has the published statistics: size, row lengths, and three means that describe the positions of the entries.
+   These depend only on the pattern:
+
+     bandwidth   (last column - first column) / columns, over all rows
+     neighbors   number of adjacent columns of an entry, before and after it, in which its row has entries, 0 to 2, over all entries
+     similarity  fraction of a row's entries for which the next nonempty row has an entry at most one column away, over nonempty rows
+
+   TwinShapes[] are the parameters, fitted to them, that give the twins these statistics.
 
    The sorted row lengths follow, from each quartile to the next, a logistic curve of the logit of the rank. Such curves
    include a straight line, a step and the tail of a power law. The lengths are assigned to the rows in chunks, so that
@@ -23,7 +28,9 @@ typedef struct {
   PetscInt    rows; /* and columns */
   int64_t     entries;
   PetscInt    len[5]; /* smallest, quartiles, largest */
-  double      mean;
+  double      mean, std, skew;
+  double      local[3];    /* bandwidth, neighbors, similarity; negative: not needed */
+  const char *like;        /* the matrix from which local is taken, if it is not published for this one */
   PetscInt    node;        /* unknowns per node, inferred from the common divisor of the lengths; 0: no tracks */
   PetscInt    unit;        /* common divisor of the row lengths */
   PetscInt    chunk;       /* nodes */
@@ -40,44 +47,82 @@ typedef struct {
 
 // clang-format off
 static const Twin Twins[] = {
-    {"audikw_1", 943695, 77651847, {21, 57, 69, 81, 345}, 82.2849, 3, 3, 16, 1, 0, 345},
-    {"bone010", 986703, 71666325, {12, 72, 81, 81, 81}, 72.6321, 3, 3, 16, 1, 0, 81},
-    {"boneS10", 914898, 55468422, {12, 48, 66, 81, 81}, 60.628, 3, 3, 16, 1, 0, 81},
-    {"bmw3_2", 227362, 11288630, {2, 45, 54, 54, 336}, 49.6505, 3, 3, 16, 1, 0, 336},
-    {"bmwcra_1", 148770, 10644002, {24, 54, 81, 81, 351}, 71.5467, 3, 3, 16, 1, 0, 351},
-    {"cage10", 11397, 150645, {5, 11, 13, 16, 25}, 13.218, 1, 1, 16, 1, 0, 25},
-    {"cant", 62451, 4007383, {1, 51, 74, 75, 78}, 64.1684, 3, 1, 16, 1, 0, 78},
-    {"crankseg_2", 63838, 14148858, {48, 154, 195, 282, 3423}, 221.6369, 3, 1, 16, 1, 0, 3423},
-    {"Cube_Coup_dt0", 2164760, 127206144, {24, 60, 60, 60, 68}, 58.7622, 4, 4, 16, 1, 0, 68},
-    {"dielFilterV2real", 1157456, 48538952, {6, 32, 32, 60, 110}, 41.9359, 1, 1, 16, 1, 0, 110},
-    {"F1", 343791, 26837113, {24, 57, 69, 81, 435}, 78.0623, 3, 3, 16, 1, 0, 435},
-    {"Fault_639", 638802, 28614564, {15, 45, 45, 45, 318}, 44.7941, 3, 3, 16, 1, 0, 318},
-    {"Hook_1498", 1498023, 60917445, {15, 30, 39, 54, 93}, 40.6652, 3, 3, 16, 1, 0, 93},
-    {"inline_1", 503712, 36816342, {18, 54, 66, 81, 843}, 73.0901, 3, 3, 16, 1, 0, 843},
-    {"ldoor", 952203, 46522475, {28, 35, 49, 63, 77}, 48.8577, 7, 7, 16, 1, 0, 77},
-    {"m_t1", 97578, 9753570, {48, 78, 84, 126, 237}, 99.9567, 3, 3, 16, 1, 0, 237},
-    {"ML_Geer", 1504002, 110879972, {26, 74, 74, 74, 74}, 73.7233, 2, 2, 16, 1, 0, 74},
-    {"pwtk", 217918, 11634424, {2, 54, 54, 54, 180}, 53.389, 6, 6, 16, 1, 0, 180},
-    {"shipsec1", 140874, 7813404, {24, 54, 54, 54, 102}, 55.4638, 6, 6, 16, 1, 0, 102},
-    {"Trefethen_20000", 20000, 554466, {16, 27, 28, 28, 29}, 27.7233, 0, 1, 16, 1, 0, 29},
-    {"pdb1HYS", 36417, 4344765, {18, 99, 123, 144, 204}, 119.306, 3, 3, 16, 1, 0, 204},
-    {"TSOPF_RS_b2383", 38120, 16171169, {2, 4, 6, 983, 983}, 424.2174, 1, 1, 128, 1, 0, 983},
-    {"rma10", 46835, 2374001, {4, 29, 46, 70, 145}, 50.6886, 1, 1, 16, 1, 0, 145},
-    {"cage14", 1505785, 27130349, {5, 14, 18, 21, 41}, 18.0174, 1, 1, 16, 1, 0, 41},
-    {"webbase-1M", 1000005, 3105536, {1, 2, 2, 2, 4700}, 3.1055, 1, 1, 64, 1, 0, 4700},
-    {"raefsky3", 21200, 1488768, {32, 72, 72, 72, 80}, 70.2249, 8, 8, 16, 1, 0, 80},
-    {"cop20k_A", 121192, 2624331, {0, 18, 23, 23, 81}, 21.6543, 1, 1, 16, 1, 0, 81},
-    {"msdoor", 415863, 20240935, {28, 35, 49, 63, 77}, 48.6721, 7, 7, 16, 1, 0, 77},
-    {"scircuit", 170998, 958936, {1, 4, 5, 6, 353}, 5.6079, 1, 1, 16, 1, 0, 353},
-    {"torso1", 116158, 8516500, {9, 9, 9, 9, 3263}, 73.3182, 1, 1, 16, 1, 0, 3263},
-    {"Stanford", 281903, 2312497, {0, 1, 2, 4, 38606}, 8.2032, 1, 1, 1, 0, 0, 38606},
-    {"pre2", 659033, 5959282, {1, 5, 6, 8, 628}, 9.0425, 1, 1, 16, 1, 0, 628},
-    {"mac_econ_fwd500", 206500, 1273389, {1, 3, 5, 8, 44}, 6.1665, 1, 1, 2, 0, 0, 44},
-    {"dc1", 116835, 766396, {1, 2, 5, 7, 114190}, 6.5596, 1, 1, 16, 1, 47193, 288},
-    {"indochina-2004", 7414866, 194109311, {0, 1, 9, 28, 6985}, 26.1784, 1, 1, 16, 0, 0, 6985},
-    {"web-Google", 916428, 5105039, {0, 1, 3, 9, 456}, 5.5706, 1, 1, 1, 0, 0, 456},
-    {"Stanford_Berkeley", 683446, 7583376, {0, 1, 2, 5, 83448}, 11.0958, 1, 1, 16, 0, 0, 83448},
-    {"RM07R", 381689, 37464962, {1, 1, 125, 125, 295}, 98.1557, 1, 1, 16, 1, 0, 295},
+    {"audikw_1", 943695, 77651847, {21, 57, 69, 81, 345}, 82.2849, 42.4453, 2.2678,
+     {0.62315, 1.5811, 0.8197}, NULL, 3, 3, 16, 1, 0, 345},
+    {"bone010", 986703, 71666325, {12, 72, 81, 81, 81}, 72.6321, 15.8104, -1.8383,
+     {0.01817, 1.76984, 0.91514}, NULL, 3, 3, 16, 1, 0, 81},
+    {"boneS10", 914898, 55468422, {12, 48, 66, 81, 81}, 60.628, 20.374, -0.537,
+     {0.01817, 1.76984, 0.91514}, "bone010", 3, 3, 16, 1, 0, 81},
+    {"bmw3_2", 227362, 11288630, {2, 45, 54, 54, 336}, 49.6505, 13.8112, 0.9411,
+     {0.05932, 1.87835, 0.94981}, "pwtk", 3, 3, 16, 1, 0, 336},
+    {"bmwcra_1", 148770, 10644002, {24, 54, 81, 81, 351}, 71.5467, 18.508, 5.3946,
+     {0.01817, 1.76984, 0.91514}, "bone010", 3, 3, 16, 1, 0, 351},
+    {"cage10", 11397, 150645, {5, 11, 13, 16, 25}, 13.218, 3.9837, 0.2971,
+     {0.28543, 0.28187, 0.7175}, "its file", 1, 1, 16, 1, 0, 25},
+    {"cant", 62451, 4007383, {1, 51, 74, 75, 78}, 64.1684, 14.0563, -0.9085,
+     {0.0086, 1.61575, 0.91473}, NULL, 3, 1, 16, 1, 0, 78},
+    {"crankseg_2", 63838, 14148858, {48, 154, 195, 282, 3423}, 221.6369, 95.8757, 2.8513,
+     {0.86577, 1.7315, 0.86687}, NULL, 3, 1, 16, 1, 0, 3423},
+    {"Cube_Coup_dt0", 2164760, 127206144, {24, 60, 60, 60, 68}, 58.7622, 4.4716, -3.011,
+     {0.01817, 1.76984, 0.91514}, "bone010", 4, 4, 16, 1, 0, 68},
+    {"dielFilterV2real", 1157456, 48538952, {6, 32, 32, 60, 110}, 41.9359, 16.1486, 0.9212,
+     {0.5105, 0.8487, 0.54912}, NULL, 1, 1, 16, 1, 0, 110},
+    {"F1", 343791, 26837113, {24, 57, 69, 81, 435}, 78.0623, 40.8091, 2.7617,
+     {0.62315, 1.5811, 0.8197}, "audikw_1", 3, 3, 16, 1, 0, 435},
+    {"Fault_639", 638802, 28614564, {15, 45, 45, 45, 318}, 44.7941, 5.1612, 2.7624,
+     {0.01817, 1.76984, 0.91514}, "bone010", 3, 3, 16, 1, 0, 318},
+    {"Hook_1498", 1498023, 60917445, {15, 30, 39, 54, 93}, 40.6652, 13.9538, 0.0446,
+     {0.01817, 1.76984, 0.91514}, "bone010", 3, 3, 16, 1, 0, 93},
+    {"inline_1", 503712, 36816342, {18, 54, 66, 81, 843}, 73.0901, 35.6321, 2.4508,
+     {0.62315, 1.5811, 0.8197}, "audikw_1", 3, 3, 16, 1, 0, 843},
+    {"ldoor", 952203, 46522475, {28, 35, 49, 63, 77}, 48.8577, 11.9466, 0.0203,
+     {0.20421, 1.79674, 0.90605}, NULL, 7, 7, 16, 1, 0, 77},
+    {"m_t1", 97578, 9753570, {48, 78, 84, 126, 237}, 99.9567, 28.5577, 1.0588,
+     {0.04588, 1.71238, 0.87344}, "shipsec1", 3, 3, 16, 1, 0, 237},
+    {"ML_Geer", 1504002, 110879972, {26, 74, 74, 74, 74}, 73.7233, 2.5069, -10.3106,
+     {0.01817, 1.76984, 0.91514}, "bone010", 2, 2, 16, 1, 0, 74},
+    {"pwtk", 217918, 11634424, {2, 54, 54, 54, 180}, 53.389, 4.7439, -1.7245,
+     {0.05932, 1.87835, 0.94981}, NULL, 6, 6, 16, 1, 0, 180},
+    {"shipsec1", 140874, 7813404, {24, 54, 54, 54, 102}, 55.4638, 11.0748, 0.7188,
+     {0.04588, 1.71238, 0.87344}, NULL, 6, 6, 16, 1, 0, 102},
+    {"Trefethen_20000", 20000, 554466, {16, 27, 28, 28, 29}, 27.7233, 1.174, -2.4542,
+     {-1, -1, -1}, NULL, 0, 1, 16, 1, 0, 29},
+    {"pdb1HYS", 36417, 4344765, {18, 99, 123, 144, 204}, 119.306, 31.8604, -0.4965,
+     {0.12994, 1.83776, 0.93173}, NULL, 3, 3, 16, 1, 0, 204},
+    {"TSOPF_RS_b2383", 38120, 16171169, {2, 4, 6, 983, 983}, 424.2174, 484.2375, 0.2873,
+     {0.48326, 1.9799, 0.92741}, NULL, 1, 1, 128, 1, 0, 983},
+    {"rma10", 46835, 2374001, {4, 29, 46, 70, 145}, 50.6886, 27.7806, 0.9177,
+     {0.18777, 1.71972, 0.86641}, NULL, 1, 1, 16, 1, 0, 145},
+    {"cage14", 1505785, 27130349, {5, 14, 18, 21, 41}, 18.0174, 5.3678, 0.412,
+     {0.28543, 0.28187, 0.7175}, "cage10", 1, 1, 16, 1, 0, 41},
+    {"webbase-1M", 1000005, 3105536, {1, 2, 2, 2, 4700}, 3.1055, 25.3452, 121.4943,
+     {0.15246, 0.31568, 0.9361}, NULL, 1, 1, 64, 1, 0, 4700},
+    {"raefsky3", 21200, 1488768, {32, 72, 72, 72, 80}, 70.2249, 6.327, -3.3013,
+     {0.0662, 1.916, 0.96302}, NULL, 8, 8, 16, 1, 0, 80},
+    {"cop20k_A", 121192, 2624331, {0, 18, 23, 23, 81}, 21.6543, 13.7927, 0.4289,
+     {0.62306, 1.09583, 0.6334}, NULL, 1, 1, 16, 1, 0, 81},
+    {"msdoor", 415863, 20240935, {28, 35, 49, 63, 77}, 48.6721, 11.71, 0.0607,
+     {0.20421, 1.79674, 0.90605}, "ldoor", 7, 7, 16, 1, 0, 77},
+    {"scircuit", 170998, 958936, {1, 4, 5, 6, 353}, 5.6079, 4.3922, 20.2559,
+     {0.29725, 0.80336, 0.63302}, NULL, 1, 1, 16, 1, 0, 353},
+    {"torso1", 116158, 8516500, {9, 9, 9, 9, 3263}, 73.3182, 419.5879, 6.5707,
+     {0.18777, 1.71972, 0.86641}, "rma10", 1, 1, 16, 1, 0, 3263},
+    {"Stanford", 281903, 2312497, {0, 1, 2, 4, 38606}, 8.2032, 166.3316, 116.2393,
+     {0.35, 0.05, 0.08}, "web-Google", 1, 1, 1, 0, 0, 38606},
+    {"pre2", 659033, 5959282, {1, 5, 6, 8, 628}, 9.0425, 22.1217, 25.6183,
+     {0.29725, 0.80336, 0.63302}, "scircuit", 1, 1, 16, 1, 0, 628},
+    {"mac_econ_fwd500", 206500, 1273389, {1, 3, 5, 8, 44}, 6.1665, 4.4359, 3.1702,
+     {0.00191, 0.17669, 0.33051}, NULL, 1, 1, 2, 0, 0, 44},
+    {"dc1", 116835, 766396, {1, 2, 5, 7, 114190}, 6.5596, 361.4981, 288.7586,
+     {0.29725, 0.80336, 0.63302}, "scircuit", 1, 1, 16, 1, 47193, 288},
+    {"indochina-2004", 7414866, 194109311, {0, 1, 9, 28, 6985}, 26.1784, 215.83, 30.8236,
+     {0.00712, 1.3266, 0.65266}, "Stanford_Berkeley", 1, 1, 16, 0, 0, 6985},
+    {"web-Google", 916428, 5105039, {0, 1, 3, 9, 456}, 5.5706, 6.5565, 4.9974,
+     {0.35, 0.05, 0.08}, "a guess", 1, 1, 1, 0, 0, 456},
+    {"Stanford_Berkeley", 683446, 7583376, {0, 1, 2, 5, 83448}, 11.0958, 284.8321, 144.0601,
+     {0.00712, 1.3266, 0.65266}, NULL, 1, 1, 16, 0, 0, 83448},
+    {"RM07R", 381689, 37464962, {1, 1, 125, 125, 295}, 98.1557, 68.685, -0.245,
+     {0.0662, 1.916, 0.96302}, "raefsky3", 1, 1, 16, 1, 0, 295},
 };
 // clang-format on
 
@@ -401,4 +446,129 @@ static inline void TwinSpec(int t, Spec *s)
   if (!Twins[t].node) return;
   s->table = (PetscInt *)PatternRealloc(NULL, (size_t)s->rows * sizeof(*s->table));
   TwinLengths(&Twins[t], &TwinShapes[t], s->table);
+}
+
+/* ---------------------------------------------------------------- the statistics of a generated matrix, in the order
+   of Twins[] */
+
+typedef enum {
+  TWIN_ROWS,
+  TWIN_ENTRIES,
+  TWIN_LEAST,
+  TWIN_QUARTILE1,
+  TWIN_MEDIAN,
+  TWIN_QUARTILE3,
+  TWIN_MOST,
+  TWIN_MEAN,
+  TWIN_STD,
+  TWIN_SKEW,
+  TWIN_BANDWIDTH,
+  TWIN_NEIGHBORS,
+  TWIN_SIMILARITY,
+  TWIN_STATISTICS
+} TwinStatistic;
+
+static inline double TwinPublished(const Twin *T, int statistic)
+{
+  const double all[TWIN_STATISTICS] = {(double)T->rows,
+                                       (double)T->entries,
+                                       (double)T->len[0],
+                                       (double)T->len[1],
+                                       (double)T->len[2],
+                                       (double)T->len[3],
+                                       (double)T->len[4],
+                                       T->mean,
+                                       T->std,
+                                       T->skew,
+                                       T->local[0],
+                                       T->local[1],
+                                       T->local[2]};
+
+  return all[statistic];
+}
+
+/* A quantile of row lengths, which are counted by length: interpolated between two lengths, like the published
+   quantiles */
+static inline double TwinQuantile(const int64_t count[], int64_t rows, double share)
+{
+  const double  at    = share * (double)(rows - 1);
+  const int64_t k     = (int64_t)at;
+  int64_t       below = 0, L = 0, next;
+
+  while (below + count[L] <= k) below += count[L++];
+  next = L;
+  if (k + 1 >= below + count[L] && k + 1 < rows) {
+    do next++;
+    while (!count[next]);
+  }
+  return (double)L + (at - (double)k) * (double)(next - L);
+}
+
+/* All rows, or the given number of windows of 1024 rows each; returns whether every row's columns ascend and are within
+   the matrix */
+static inline int TwinMeasure(const Spec *s, PetscInt windows, double statistic[TWIN_STATISTICS])
+{
+  const PetscInt n = s->rows, size = windows ? 1024 : n;
+  int64_t *count = (int64_t *)PatternRealloc(NULL, ((size_t)n + 1) * sizeof(*count)), rows = 0, entries = 0, pairs = 0,
+          filled = 0, least = -1, most = 0;
+  Row    r[2];
+  double span = 0.0, like = 0.0, sum[2] = {0.0, 0.0};
+  int    right = 1, now = 0;
+
+  memset(r, 0, sizeof(r));
+  memset(count, 0, ((size_t)n + 1) * sizeof(*count));
+  if (windows < 1 || windows * size > n) windows = 1;
+  for (PetscInt w = 0; w < windows; w++) {
+    const PetscInt first = (PetscInt)((int64_t)(n - (windows == 1 ? n : size)) * w / (windows > 1 ? windows - 1 : 1)),
+                   end   = windows == 1 ? n : first + size;
+
+    r[!now].n = 0; /* the preceding nonempty row */
+    for (PetscInt row = first; row < end; row++) {
+      Row     *a = &r[!now], *b = &r[now];
+      PetscInt same = 0;
+
+      RowGenerate(s, row, b);
+      rows++;
+      entries += b->n;
+      count[b->n <= n ? b->n : n]++;
+      if (!b->n) continue;
+      right = right && b->col[0] >= 0 && b->col[b->n - 1] < n;
+      for (PetscInt e = 1; e < b->n; e++) {
+        right = right && b->col[e - 1] < b->col[e];
+        pairs += b->col[e] == b->col[e - 1] + 1;
+      }
+      span += (double)(b->col[b->n - 1] - b->col[0]);
+      filled++;
+      for (PetscInt e = 0, f = 0; e < a->n; e++) {
+        while (f < b->n && b->col[f] < a->col[e] - 1) f++;
+        same += f < b->n && b->col[f] <= a->col[e] + 1;
+      }
+      if (a->n) like += (double)same / (double)a->n;
+      now = !now;
+    }
+  }
+  statistic[TWIN_ROWS]    = (double)n;
+  statistic[TWIN_ENTRIES] = (double)entries;
+  statistic[TWIN_MEAN]    = (double)entries / (double)rows;
+  for (int64_t L = 0; L <= n; L++) {
+    const double d = (double)L - statistic[TWIN_MEAN];
+
+    if (!count[L]) continue;
+    if (least < 0) least = L;
+    most = L;
+    sum[0] += (double)count[L] * d * d;
+    sum[1] += (double)count[L] * d * d * d;
+  }
+  statistic[TWIN_LEAST] = (double)least;
+  statistic[TWIN_MOST]  = (double)most;
+  for (int q = 0; q < 3; q++) statistic[TWIN_QUARTILE1 + q] = TwinQuantile(count, rows, 0.25 * (q + 1));
+  statistic[TWIN_STD]        = sqrt(sum[0] / (double)rows);
+  statistic[TWIN_SKEW]       = sum[0] > 0.0 ? sum[1] / (double)rows / pow(statistic[TWIN_STD], 3.0) : 0.0;
+  statistic[TWIN_BANDWIDTH]  = span / (double)rows / (double)n;
+  statistic[TWIN_NEIGHBORS]  = entries ? 2.0 * (double)pairs / (double)entries : 0.0;
+  statistic[TWIN_SIMILARITY] = filled ? like / (double)filled : 0.0;
+  free(count);
+  RowFree(&r[0]);
+  RowFree(&r[1]);
+  return right;
 }

@@ -15,8 +15,31 @@ typedef struct {
 #endif
 } BaselineMat;
 
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* Copies the arrays of a matrix to the GPU, into memory that the caller frees */
+static inline PetscErrorCode CSRToDevice(const SpMVCSR *csr, void *on[3], SpMVCudaCSR *device)
+{
+  const size_t      nz       = (size_t)csr->i[csr->m];
+  const void *const host[3]  = {csr->i, csr->j, csr->a};
+  const size_t      bytes[3] = {((size_t)csr->m + 1) * sizeof(*csr->i), nz * sizeof(*csr->j), nz * sizeof(*csr->a)};
+
+  PetscFunctionBeginUser;
+  for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&on[k], bytes[k] + 16));
+  PetscCallCUDA(SpMVCudaUpload(3, on, host, bytes));
+  PetscCall(PetscMemzero(device, sizeof(*device)));
+  device->m           = csr->m;
+  device->n           = csr->n;
+  device->nnz         = csr->i[csr->m];
+  device->i           = on[0];
+  device->j           = on[1];
+  device->a           = (const PetscScalar *)on[2];
+  device->index_bytes = (int)sizeof(PetscInt);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 /* The format of this name, if it has a product here */
-static const Baseline *BaselineFind(const char *name)
+static inline const Baseline *BaselineFind(const char *name)
 {
   for (int k = 0; k < BaselineCount; k++) {
     PetscBool here = (PetscBool)(Baselines[k].mult != NULL);
@@ -30,7 +53,7 @@ static const Baseline *BaselineFind(const char *name)
 }
 
 /* A must exist as long as the format. No format if there would be too much padding */
-static PetscErrorCode BaselineMatCreate(Mat A, const Baseline *form, BaselineMat *B)
+static inline PetscErrorCode BaselineMatCreate(Mat A, const Baseline *form, BaselineMat *B)
 {
   SpMVCSR   csr;
   PetscInt  m;
@@ -48,21 +71,10 @@ static PetscErrorCode BaselineMatCreate(Mat A, const Baseline *form, BaselineMat
     B->form = form;
 #if defined(PETSCSPMV_HAVE_CUDA)
     if (DeviceOn) {
-      const size_t nz             = (size_t)csr.i[csr.m],
-                   bytes[3]       = {((size_t)csr.m + 1) * sizeof(*csr.i), nz * sizeof(*csr.j), nz * sizeof(*csr.a)};
-      const void *const host[3]   = {csr.i, csr.j, csr.a};
-      SpMVCudaCSR       on        = {0};
-      Stored            structure = B->S;
+      SpMVCudaCSR on;
+      Stored      structure = B->S;
 
-      for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&B->csr[k], bytes[k] + 16));
-      PetscCallCUDA(SpMVCudaUpload(3, B->csr, host, bytes));
-      on.m           = csr.m;
-      on.n           = csr.n;
-      on.nnz         = csr.i[csr.m];
-      on.i           = B->csr[0];
-      on.j           = B->csr[1];
-      on.a           = (const PetscScalar *)B->csr[2];
-      on.index_bytes = (int)sizeof(PetscInt);
+      PetscCall(CSRToDevice(&csr, B->csr, &on));
       PetscCallCUDA(StoredUpload(&structure, &on, &B->S, Device.stream));
       for (int k = 0; k < 3 && !B->S.borrowed; k++) {
         PetscCallCUDA(cudaFree(B->csr[k]));
@@ -78,7 +90,7 @@ static PetscErrorCode BaselineMatCreate(Mat A, const Baseline *form, BaselineMat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BaselineMatMult(const BaselineMat *B, Vec xx, Vec yy)
+static inline PetscErrorCode BaselineMatMult(const BaselineMat *B, Vec xx, Vec yy)
 {
   const PetscScalar *x;
   PetscScalar       *y;
@@ -102,7 +114,7 @@ static PetscErrorCode BaselineMatMult(const BaselineMat *B, Vec xx, Vec yy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BaselineMatDestroy(BaselineMat *B)
+static inline PetscErrorCode BaselineMatDestroy(BaselineMat *B)
 {
   PetscFunctionBeginUser;
   if (!B->form) PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,6 +1,6 @@
 /*
-  The formats of bench/products/formats, cuSPARSE's formats and MKL if they are available, on the matrices of common.h
-  and of tests/matrices. It checks the stored entries, and the products on the
+  The formats of bench/products/formats, cuSPARSE's formats and MKL if they are available, and EVC-HYB's kernel with an
+  operand held (bench/papers/held.cu), on the matrices of common.h and of tests/matrices. It checks the stored entries, and the products on the
   host and on a GPU. Run it as `core-formats`; under compute-sanitizer as `core-formats quick`, or as `core-formats
   race` with few matrices, because racecheck is slow.
 */
@@ -8,6 +8,7 @@
 #include "../../bench/products/formats/formats.h"
 #if defined(PETSCSPMV_HAVE_CUDA)
   #include "../../bench/lib/cusparsespmv.h"
+  #include "../../bench/papers/held.h"
 #endif
 #include "../../bench/lib/mkl.h"
 #include "files.h"
@@ -100,6 +101,52 @@ static PetscErrorCode CheckDevice(Problem *P, const Baseline *B, const Stored *h
     PetscCall(FromDevice(P, B->name, k == 2 ? "device, Inf and NaN" : "device"));
   }
   PetscCallCUDA(StoredRelease(&S));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With a held operand, the kernel computes the product of a different matrix or vector; with x loaded in a different
+   way, it computes the same product */
+static PetscErrorCode CheckHeld(Problem *P)
+{
+  const Matrix *A = P->A;
+  EVCHYBParams  p;
+
+  PetscFunctionBegin;
+  EVCHYBParamsDefault(&p);
+  for (Held held = HELD_X; held <= LOADED_L2; held++) {
+    SpMVCudaStore store;
+
+    PetscCallCUDA(EVCHYBHeldSetUp(held, &P->csr, &p, Device.stream, &store));
+    PetscCallCUDA(SpMVCudaFill(store, &P->csr, Device.stream));
+    PetscCall(Draw(P, PETSC_FALSE));
+    for (PetscInt r = 0; r < A->m; r++) {
+      P->ref[r]     = 0.0;
+      P->allowed[r] = 0.0;
+      for (PetscInt k = A->i[r]; k < A->i[r + 1]; k++) {
+        const PetscScalar term =
+            held == HELD_X ? A->a[k] : (held <= HELD_BOTH ? P->x[A->j[k]] : A->a[k] * P->x[A->j[k]]);
+
+        P->ref[r] += term;
+        P->allowed[r] += PetscAbsScalar(term);
+      }
+      P->allowed[r] *= 4 * PETSC_MACHINE_EPSILON * (PetscReal)(A->i[r + 1] - A->i[r]);
+    }
+    PetscCall(ToDevice(P));
+    PetscCallCUDA(SpMVCudaMult(store, (SpMVCudaProduct){.x = P->dx, .y = P->dy}, Device.stream));
+    PetscCallCUDA(cudaStreamSynchronize(Device.stream));
+    if (held != HELD_BOTH)
+      PetscCall(FromDevice(P, "EVC-HYB",
+                           held == HELD_X
+                               ? "x held"
+                               : (held == HELD_A ? "A held" : (held == LOADED_L1 ? "x through L1" : "x from L2"))));
+    else { /* the number of stored entries of each row */
+      PetscCallCUDA(cudaMemcpy(P->y, P->dy, (size_t)A->m * sizeof(*P->y), cudaMemcpyDeviceToHost));
+      for (PetscInt r = 0; r < A->m; r++)
+        Expect(PetscRealPart(P->y[r]) >= (PetscReal)(A->i[r + 1] - A->i[r]), "%s, both held: row %d: %g", A->name,
+               (int)r, (double)PetscRealPart(P->y[r]));
+    }
+    PetscCallCUDA(SpMVCudaDestroy(&store));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -223,6 +270,7 @@ static PetscErrorCode CheckMatrix(const Matrix *A)
   }
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (device) {
+    PetscCall(CheckHeld(&P));
     if (!sanitized && A->i[A->m]) PetscCall(CheckCuSparse(&P, M)); /* otherwise the sanitizer would check cuSPARSE */
     PetscCallCUDA(cudaFree((void *)P.csr.i));
     PetscCallCUDA(cudaFree((void *)P.csr.j));

@@ -1,6 +1,6 @@
 /* EVC-HYB's partition: the figures of the paper's Table 3 for ibm-dc1, and the invariants for any matrix */
 #include "common.h"
-#include "../../bench/products/formats/partition.h"
+#include "../../bench/papers/partition.h"
 
 /* {row length, rows of that length} of ibm-dc1 (SuiteSparse IBM_EDA/dc1) */
 static const PetscInt dc1[][2] = {
