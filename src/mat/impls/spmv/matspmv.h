@@ -445,6 +445,7 @@ typedef struct _SpMVBackend {
   /* sets `entries` values from `first` on, in both arrays if the host's has the newest; not done if the device has not
      multiplied */
   PetscErrorCode (*writevalues)(Mat, PetscInt first, PetscInt entries, const PetscScalar[], PetscBool *done);
+  PetscErrorCode (*isdevicearray)(const void *array, PetscBool *); /* writevalues() of such an array is always done */
 } SpMVBackend;
 
 PETSC_INTERN const SpMVBackend SpMVCUDA;
