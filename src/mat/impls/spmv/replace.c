@@ -71,13 +71,18 @@ static PetscErrorCode MatCreate_MPIAIJCUSPARSE_SpMV(Mat A)
 static const char *const SpMVConversion[2] = {"MatConvert_seqaij_seqaijcusparse_C",
                                               "MatConvert_mpiaij_mpiaijcusparse_C"};
 
-/* A is a new matrix of type seqaij or mpiaij */
+/* A is a new matrix of type seqaij or mpiaij, or of the type that -mat_seqaij_type has given it, which it keeps */
 PetscErrorCode MatSpMVReplace_AIJ(Mat A, PetscBool mpi)
 {
+  PetscBool aij;
+
   PetscFunctionBegin;
+  if (SpMVReplaced == SPMV_REPLACE_NONE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  if (!aij) PetscFunctionReturn(PETSC_SUCCESS);
   if (SpMVReplaced == SPMV_REPLACE_AIJ)
     PetscCall(SpMVReplace(A));
-  else if (SpMVReplaced == SPMV_REPLACE_AIJCUSPARSE)
+  else
     PetscCall(PetscObjectComposeFunction((PetscObject)A, SpMVConversion[mpi],
                                          mpi ? MatConvert_MPIAIJ_MPIAIJCUSPARSE_SpMV
                                              : MatConvert_SeqAIJ_SeqAIJCUSPARSE_SpMV));
