@@ -21,7 +21,7 @@ files() { ls "$@" 2>/dev/null | paste -sd, -; }
 core_tests() {
   local program
   for program in "$TESTS"/core-*; do
-    [ -x "$program" ] && [ -f "$program" ] && case $program in *.o | *.d) continue ;; esac && t "$(basename "$program")" 900 env MATRICES_DIR="$here/matrices" "$program"
+    [ -x "$program" ] && [ -f "$program" ] && case $program in *.o | *.d) continue ;; esac && t "$(basename "$program")" 900 env MATRICES_DIR="$here/matrices" ${EMULATOR:-} "$program"
   done
 
   [ -n "${SANITIZE:-}" ] || ! command -v python3 >/dev/null || t scripts 120 "$here/scripts"
@@ -29,7 +29,7 @@ core_tests() {
 
 # The library, loaded in all possible ways, its options and its help
 loading_tests() {
-  local type
+  local type other
   for type in $types; do
     sh_ "loading $type by -dll_append" 60 prints "type: seqaij$type|type: seqaijcusparse" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type"
     sh_ "loading $type on $several ranks by -dll_append" 60 prints "type: mpiaij$type|type: mpiaijcusparse" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type"
@@ -42,6 +42,10 @@ loading_tests() {
     sh_ "a wrong option of $type" 60 refuses "mat_spmv_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" "-mat_spmv_node_size" 77
     sh_ "a wrong halo of $type" 60 refuses "mat_spmv_halo" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_halo nonsense
     sh_ "a wrong share of rows of $type" 60 refuses "mat_spmv_halo_rows is 2.?: it must be" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_halo_rows 2
+    sh_ "$type in place of aij${DEVICE:+cusparse}" 60 prints "$type format" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type aij${DEVICE:+cusparse} -mat_spmv_replace aij${DEVICE:+cusparse} -mat_spmv_replace_format "$type" -mat_view ::ascii_info
+    sh_ "a wrong replaced type, $type" 60 refuses "nonsense for -mat_spmv_replace" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_replace nonsense
+    other=$([ -n "$DEVICE" ] && echo aij || echo aijcusparse)
+    sh_ "$other cannot be replaced by $type" 60 prints "-mat_spmv_replace $other does nothing" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type aij -mat_spmv_replace $other -info
     sh_ "loading $type leaves no memory" 60 leakfree "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type"
     sh_ "without the library $type is unknown" 60 refuses "Unknown Mat type" "${m[@]}" 1 "${load[@]}" -mat_type "$type"
   done
@@ -72,7 +76,7 @@ makefile_tests() {
 
 # The conformance programs, the fuzzer and fault injection, for each type
 type_tests() {
-  local type ranks program force
+  local type ranks program force replaced
   for type in $types; do
     read -ra force <<<"$(forced "$type")"
     for ranks in $(numbers 1 $([ $tier = device ] && echo 2 || echo 3)); do
@@ -88,6 +92,8 @@ type_tests() {
     [ -n "$DEVICE" ] || for ranks in $(numbers 1 3); do t "fuzz, $type, $ranks ranks" 300 env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "${m[@]}" $ranks "$TESTS/fuzz" -type "$type" "${expect[@]}" -count $((ranks == 1 ? 800 : 200)); done
     for ranks in $(numbers 1 3); do suite "columns, $type, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" "${force[@]}" "${expect[@]}"; done
     suite "options, $type" 600 "${m[@]}" 1 "$TESTS/options" -type "$type"
+    replaced=aij${DEVICE:+cusparse}
+    for ranks in $(numbers 1 3); do suite "options, $replaced replaced by $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/options" -type "$type" -ops replace$([ -n "$DEVICE" ] || [ $ranks != 1 ] || echo ,seqaijtype) -mat_spmv_replace $replaced -mat_spmv_replace_format "$type"; done
     suite "options, $type, $several ranks" 300 "${m[@]}" $several "$TESTS/options" -type "$type" -ops parameters,seqaijtype,counts,oldnames -cases few,random,nodes2
     suite "products by choice, $type" 600 "${m[@]}" 1 "$TESTS/products" -type "$type"
     suite "solvers, $type" 600 "${m[@]}" 1 "$TESTS/solvers" -type "$type" "${force[@]}"

@@ -898,6 +898,7 @@ static const Operation operations[] = {{"values", Values, OURS},
                                        {"parameters", Parameters, FULL | SQUARE | BYROW | OURS},
                                        /* the names on a device differ: seqaijcusparsesellp */
                                        {"seqaijtype", SeqAIJType, FULL | SQUARE | OURS | ONHOST},
+                                       {"replace", Replace, FULL | SQUARE | BYROW | OURS},
                                        {"single", Single, BYROW | SQUARE | FULL | SOLVE | SEQ | OURS | DEVICE},
                                        {NULL, NULL, 0}};
 

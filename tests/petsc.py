@@ -5,6 +5,7 @@
                                                             below; -first N runs no more than N of a program's tests, -ranks N tests of one rank with N
                                                             ranks, too, -build compiles and runs none, -used counts the tests that multiplied in the format
     tests/petsc.py -more | -slepc                           instead of that list, the longer one of PETSc's programs, or SLEPc's
+    tests/petsc.py -replace ...                             names PETSc's type, and replaces it by ours (-mat_spmv_replace)
 
 The programs are compiled as they are, from the sources of the PETSc in use, and load the library by -dll_append. What to run
 them with is read from the comment that each carries for PETSc's own test harness. Every test runs with AIJ and with each of
@@ -91,6 +92,7 @@ BUILD = os.path.join(env["TESTS"], "petsc")
 ARGS = sys.argv[1:] if __name__ == "__main__" else []  # tests/clients imports this file
 VERBOSE = "-v" in ARGS
 USED = "-used" in ARGS
+REPLACE = "-replace" in ARGS
 FIRST = int(ARGS.pop(ARGS.index("-first") + 1)) if "-first" in ARGS else None
 ALSO = int(ARGS.pop(ARGS.index("-ranks") + 1)) if "-ranks" in ARGS else None
 JOBS = int(env.get("JOBS", "1"))
@@ -228,7 +230,7 @@ def normalize(text):
         if DEVICE:
             line = re.sub(r"\b(seq|mpi)?aijcusparse\b", lambda m: (m.group(1) or "") + "aij", line)
             line = re.sub(r"\b(seq|mpi)(dense)?cuda\b", lambda m: m.group(1) + (m.group(2) or ""), line)
-        if re.search(r"\baij format\b|WARNING! There are options|^Option left|^\s*There (is|are) one unused|Unable to find|^--+$|aij(cusparse)?.*variant", line) or not line.strip():
+        if re.search(r"\baij format\b|WARNING! There are options|^Option left|^\s*There (is|are) one unused|Unable to find|^--+$|aij(cusparse)?.*variant|-mat_spmv_replace", line) or not line.strip():
             continue
         lines.append(" ".join(line.split()))
     return lines
@@ -305,6 +307,12 @@ def test_cases(name, source):
             yield test, size, args
 
 
+def choose(option, kind):
+    """The options by which a program's matrices get one of our types"""
+    named = "aijcusparse" if DEVICE else "aij"
+    return [option, named, "-mat_spmv_replace", named, "-mat_spmv_replace_format", kind] if REPLACE else [option, kind]
+
+
 def multiplied(log, event="MatSpMVSetUp"):
     """Whether a program multiplied in the format, and a further event happened, by what -log_view wrote."""
     if not os.path.exists(log):
@@ -350,7 +358,7 @@ def one(name, option, program, test, size, args):
             broken, model = (f"exit code {code}: {complaint(out + err)}" if code else None), normalize(out)
         # on a device once more with the program's own vectors, which AIJCUSPARSE would not take
         for kind, given in [(k, vectors) for k in TYPES] + ([(TYPES[0], [])] if DEVICE else []):
-            code, out, err = run([*command, option, kind, *given, *(["-log_view", f":used-{kind}"] if USED else [])], scratch, filters)
+            code, out, err = run([*command, *choose(option, kind), *given, *(["-log_view", f":used-{kind}"] if USED else [])], scratch, filters)
             mine = normalize(out)
             why = f"exit code {code}: {complaint(out + err)}" if code else differ(aij, mine) or (expected and differ(expected, mine))
             if why and DEVICE and (broken or (not code and not differ(model, mine))):
@@ -372,7 +380,7 @@ def one(name, option, program, test, size, args):
                     if any(differ(model, a) for a in again):
                         results.append(("skipped", f"{label} does not repeat its own numbers with aijcusparse"))
                         break
-            text = shlex.join([*command, option, kind, *given])
+            text = shlex.join([*command, *choose(option, kind), *given])
             if why:
                 results.append(("failed", f"FAILED petsc {label}: {text}: {why}"))
             else:

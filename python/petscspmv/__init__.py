@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys as _sys
 
 from ._batch import ALL, BatchInfo, Sharing, batch, batch_from_arrays, batch_info, problem, problem_arrays, set_values
+from ._device import DeviceArray, array, set_preallocation_coo, set_values_coo, vector
 from ._load import include as _include
 from ._load import library, register
 from ._load import version as __version__
@@ -17,9 +18,11 @@ from ._matrix import Info, Type, format, info
 __all__ = [
     "ALL",
     "BatchInfo",
+    "DeviceArray",
     "Info",
     "Sharing",
     "Type",
+    "array",
     "batch",
     "batch_from_arrays",
     "batch_info",
@@ -30,7 +33,10 @@ __all__ = [
     "problem",
     "problem_arrays",
     "register",
+    "set_preallocation_coo",
     "set_values",
+    "set_values_coo",
+    "vector",
 ]
 
 

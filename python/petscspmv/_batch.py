@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _load
+from ._device import host_indices as _indices
+from ._device import host_scalars as _scalars
+from ._device import scalars
 from ._matrix import handle, petsc_int, read
 
 if TYPE_CHECKING:
@@ -55,31 +58,7 @@ class _BatchInfo(ctypes.Structure):  # MatBatchInfo
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Arrays of the types that PETSc reads
-
-
-def _indices(array: ArrayLike, what: str) -> np.ndarray:
-    import numpy as np
-    from petsc4py import PETSc
-
-    given, wanted = np.asarray(array), np.dtype(PETSc.IntType)
-    if given.ndim != 1:
-        raise ValueError(f"{what} must be an array of one dimension, not of {given.ndim}")
-    if given.size and given.dtype.kind not in "iu":
-        raise TypeError(f"{what} must be integers, not {given.dtype}")
-    if given.size and not (np.iinfo(wanted).min <= int(given.min()) and int(given.max()) <= np.iinfo(wanted).max):
-        raise OverflowError(f"{what} do not fit in a PetscInt of {8 * wanted.itemsize} bits")
-    return np.ascontiguousarray(given, dtype=wanted)
-
-
-def _scalars(array: ArrayLike, what: str) -> np.ndarray:
-    import numpy as np
-    from petsc4py import PETSc
-
-    given, wanted = np.asarray(array), np.dtype(PETSc.ScalarType)
-    if given.dtype.kind not in "biufc" or (given.dtype.kind == "c" and wanted.kind != "c"):
-        raise TypeError(f"{what} are {given.dtype}, and PetscScalar is {wanted}")
-    return np.ascontiguousarray(given, dtype=wanted)
+# Arguments
 
 
 def _check_lengths(offsets: np.ndarray, columns: np.ndarray, entries: int, what: str) -> None:
@@ -322,21 +301,22 @@ def set_values(A: Mat, problem: int, values: ArrayLike) -> None:
         Number of the problem on this process, from 0, or `petscspmv.ALL`.
     values
         The values of the problem, row by row; with `ALL` those of all problems of this process, one after the other (of one problem, if the values are shared).
-        They are copied.
+        They are copied, on the GPU if the array and the matrix are there.
 
     Notes
     -----
     If only some processes change single problems and the set-up of a preconditioner is collective (PCASM, for example), all of them must call ``A.assemble()``.
     """
-    mat, v = handle(A), _scalars(values, "values").ravel()
+    mat, given = handle(A), scalars(values, "values")
     if problem == ALL:
         known = batch_info(A)
         expected = known.nonzeros // (max(known.problems, 1) if known.sharing == Sharing.VALUES else 1)
     else:
         expected = _arrays(A, problem)[1].size
-    if v.size != expected:
-        raise ValueError(f"there are {v.size} values for {expected} entries")
-    _load.call("MatBatchSetValues", mat, petsc_int()(problem), ctypes.c_void_p(v.ctypes.data))
+    if given.size != expected:
+        raise ValueError(f"there are {given.size} values for {expected} entries")
+    _load.call("MatBatchSetValues", mat, petsc_int()(problem), ctypes.c_void_p(given.address))
+    given.used()
 
 
 def problem_arrays(A: Mat, problem: int) -> CSR:

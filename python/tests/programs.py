@@ -368,6 +368,30 @@ def no_leak():
     assert resident() - before < 40e6, resident() - before
 
 
+def arrays():
+    """Assembly from coordinates on the host, and arrays that say that they are on a GPU where PETSc has none; gpu.py tests the others."""
+    A = PETSc.Mat().create()
+    A.setSizes((4 * SIZE, 4 * SIZE))
+    A.setType("sellp")
+    i = np.repeat(np.arange(4 * RANK, 4 * RANK + 4), 2)
+    petscspmv.set_preallocation_coo(A, i.astype(INT), i.astype(INT))
+    petscspmv.set_values_coo(A, np.full(8, 1.5, SCALAR))
+    petscspmv.set_values_coo(A, np.full(8, 0.5, SCALAR), PETSc.InsertMode.ADD)
+    values = np.arange(4, dtype=SCALAR)
+    x, y = petscspmv.vector(values), A.createVecLeft()
+    A.mult(x, y)
+    assert np.array_equal(y.array, 4 * values)
+    if hasattr(petscspmv._load.get(), "PetscGetCurrentCUDAStream"):
+        return
+
+    class Device:
+        __cuda_array_interface__ = {"shape": (4,), "typestr": values.dtype.str, "data": (4096, False), "version": 3}
+
+    raises(TypeError, "for a PETSc without CUDA", petscspmv.vector, Device())
+    raises(TypeError, "for a PETSc without CUDA", petscspmv.set_values_coo, A, Device())
+    raises(TypeError, "for a PETSc without CUDA", petscspmv.array, x)
+
+
 def without_scipy():
     sys.modules["scipy"] = sys.modules["scipy.sparse"] = None  # importing them fails
     B = petscspmv.batch([([0, 1, 2], [0, 1], [1.0, 2.0]), ([0, 1], [0], [3.0])])

@@ -116,6 +116,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
   PetscCall(KSPDeviceRegister(device));
   PetscCall(MatOrderingRegister(MATORDERINGEVCHYB, MatGetOrdering_EVCHYB));
   PetscCall(SpMVRegisterNames());
+  PetscCall(SpMVRegisterReplaced(device));
   PetscCall(PetscRegisterFinalize(PetscSpMVFinalizePackage));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -65,6 +65,39 @@ static PetscErrorCode Refresh(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* New values that are on the device, before its first product and later */
+static PetscErrorCode FromDevice(MatBatchSharing sharing)
+{
+  Arrays          a;
+  Mat             A;
+  PetscScalar    *values;
+  const PetscInt *i, *j;
+  PetscInt        n;
+
+  PetscFunctionBeginUser;
+  now_case = "values on the device";
+  PetscCall(ArraysCreate(sharing ? "holes" : "mixed", 50, sharing ? 7 : 5, sharing ? 7 : 40, sharing, &a));
+  PetscCall(BatchCreate(PETSC_COMM_SELF, &a, PETSC_COPY_VALUES, &A));
+  PetscCallCUDA(cudaMalloc((void **)&values, a.values * sizeof(*values)));
+  for (int k = 0; k < 2; k++) {
+    for (PetscInt64 e = 0; e < a.values; e++) a.a[e] *= 1.5;
+    PetscCallCUDA(cudaMemcpy(values, a.a, a.values * sizeof(*values), cudaMemcpyHostToDevice));
+    PetscCall(MatBatchSetValues(A, MATBATCH_ALL, values));
+    PetscCallCUDA(cudaMemset(values, 0, a.values * sizeof(*values)));
+    PetscCall(Products(A, &a, "after values of all problems"));
+    if (sharing == MATBATCH_SHARE_VALUES) continue;
+    PetscCall(MatBatchGetProblem(A, 0, &n, &i, &j, NULL));
+    for (PetscInt e = 0; e < i[n]; e++) a.a[e] *= 0.5;
+    PetscCallCUDA(cudaMemcpy(values, a.a, i[n] * sizeof(*values), cudaMemcpyHostToDevice));
+    PetscCall(MatBatchSetValues(A, 0, values));
+    PetscCall(Products(A, &a, "after values of a problem"));
+  }
+  PetscCallCUDA(cudaFree(values));
+  PetscCall(MatDestroy(&A));
+  PetscCall(ArraysDestroy(&a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static void CUDART_CB Pause(void *seconds)
 {
   (void)PetscSleep(*(PetscReal *)seconds);
@@ -127,6 +160,8 @@ PetscErrorCode Device(void)
   for (int sharing = MATBATCH_SHARE_NONE; sharing <= MATBATCH_SHARE_VALUES; sharing++)
     PetscCall(Large((MatBatchSharing)sharing));
   PetscCall(Refresh());
+  for (int sharing = MATBATCH_SHARE_NONE; sharing <= MATBATCH_SHARE_VALUES; sharing++)
+    PetscCall(FromDevice((MatBatchSharing)sharing));
   now_case = "streams";
   PetscCall(ArraysCreate("mixed", 50, 0, 90, MATBATCH_SHARE_NONE, &a));
   PetscCall(BatchCreate(PETSC_COMM_SELF, &a, PETSC_COPY_VALUES, &A));

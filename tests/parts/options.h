@@ -9,3 +9,4 @@ PetscErrorCode ViewContains(Mat A, const char text[], PetscBool *found);
 PetscErrorCode SetUpAfter(Test *, Record *);
 PetscErrorCode Threads(Test *, Record *);
 PetscErrorCode SmallMemory(Test *, Record *);
+PetscErrorCode Replace(Test *, Record *);

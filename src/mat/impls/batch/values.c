@@ -284,6 +284,20 @@ static PetscErrorCode MatBatchGetEntries(Mat D, const MatBatch *b, PetscInt prob
 
 /* ---------------------------------------------------------------- values */
 
+/* Whether an array of new values is on a device; an error if the matrix is not there */
+static PetscErrorCode MatBatchIsDeviceArray(Mat D, const PetscScalar values[], PetscBool *device)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  *device = PETSC_FALSE;
+  PetscCall(MatSpMVGet(D, &spmv));
+  if (spmv && spmv->backend && values) PetscCall((*spmv->backend->isdevicearray)(values, device));
+  PetscCheck(!*device || !SpMVBoundToCPU(D), PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "The values are on a GPU, and the matrix is bound to the CPU: copy them to the host");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Sets the values from entry `first` on */
 static PetscErrorCode MatBatchWrite(Mat D, PetscInt first, PetscInt entries, const PetscScalar values[])
 {
@@ -338,7 +352,9 @@ static PetscErrorCode MatBatchChanged(Mat A, Mat D, PetscBool alone)
 
    Level: beginner
 
-   Notes: No new set-up is needed: the next product copies the new values to its layout. On a GPU that has multiplied,
+   Notes: `values` may be on the GPU if the matrix is. It is read in the current stream of PETSc.
+
+   No new set-up is needed: the next product copies the new values to its layout. On a GPU that has multiplied,
    only the values of the problem are copied to the GPU. If the values are shared, setting the values of one problem
    ends the sharing.
 
@@ -359,9 +375,11 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
   PetscInt  first = 0, entries = 0;
   MatBatch *b;
   Mat       D;
+  PetscBool device;
 
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b, &D));
+  PetscCall(MatBatchIsDeviceArray(D, values, &device));
   if (problem != MATBATCH_ALL) {
     PetscCall(MatBatchGetEntries(D, b, problem, &first, &entries));
     PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
@@ -378,9 +396,13 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
     PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
     PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
                "The problems have entries, but the array of values is NULL");
-    PetscCall(MatSeqAIJGetArrayWrite(D, &a));
-    for (PetscInt p = 0; p < copies && entries; p++) PetscCall(PetscArraymove(a + p * entries, values, entries));
-    PetscCall(MatSeqAIJRestoreArrayWrite(D, &a));
+    if (device) {
+      for (PetscInt p = 0; p < copies; p++) PetscCall(MatBatchWrite(D, p * entries, entries, values));
+    } else {
+      PetscCall(MatSeqAIJGetArrayWrite(D, &a));
+      for (PetscInt p = 0; p < copies && entries; p++) PetscCall(PetscArraymove(a + p * entries, values, entries));
+      PetscCall(MatSeqAIJRestoreArrayWrite(D, &a));
+    }
     PetscCall(PetscObjectStateGet((PetscObject)D, &b->state));
   }
   PetscCall(MatBatchChanged(A, D, (PetscBool)(problem != MATBATCH_ALL)));

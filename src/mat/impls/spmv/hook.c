@@ -40,17 +40,10 @@ PetscErrorCode MatSpMVHookBlocks_MPI(Mat A, Mat_SpMV *spmv)
     PetscCall(PetscObjectGetId((PetscObject)block[k], &id));
     if (id == spmv->parallel.hooked[k]) continue;
     PetscCall(MatSpMVGet(block[k], &own));
-    if (own && own->format != spmv->format) {
-      PetscCall(MatSpMVUnhook(block[k]));
-      own = NULL;
-    }
-    if (own) /* the block was created by type name: it has the format, but not our parameters */
-      PetscCall(MatSpMVSetParams(block[k], own, spmv->params));
-    else {
-      /* with -mat_seqaij_type the block may have another type */
+    /* with -mat_seqaij_type the block may have another type */
+    if (!own)
       PetscCall(MatConvert(block[k], spmv->device ? MATSEQAIJCUSPARSE : MATSEQAIJ, MAT_INPLACE_MATRIX, &block[k]));
-      PetscCall(MatSpMVHook(block[k], spmv->format, spmv->params));
-    }
+    PetscCall(MatSpMVHook(block[k], spmv->format, spmv->params));
     spmv->parallel.hooked[k] = id;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -148,14 +141,10 @@ static PetscErrorCode MatDuplicate_SpMV(Mat A, MatDuplicateOption op, Mat *B)
   /* creates a matrix with A's type name, which on the device is AIJCUSPARSE's */
   PetscCall(SpMVDuplicateAsParent(A, spmv, op, B));
   PetscCall(MatSpMVGet(*B, &copy));
-  if (!copy) {
-    PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* PETSc has copied the functions composed with A */
-    PetscCall(MatSpMVHook(*B, spmv->format, spmv->params));
-  } else {
-    PetscCall(MatSpMVSetParams(*B, copy, spmv->params));
-    copy->view = spmv->view;
-  }
+  if (!copy) PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* PETSc has copied the functions composed with A */
+  PetscCall(MatSpMVHook(*B, spmv->format, spmv->params));
   PetscCall(MatSpMVGet(*B, &copy));
+  copy->view            = spmv->view;
   copy->ignores_offproc = spmv->ignores_offproc;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -309,10 +298,16 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
 {
   const SpMVFormat *format;
   Mat               B;
+  Mat_SpMV         *spmv;
   PetscBool         done = PETSC_FALSE, is_aij = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(SpMVFormatFind(newtype, &format));
+  PetscCall(SpMVReplaceFormatGet(newtype, &format));
+  if (format) { /* A keeps its own */
+    PetscCall(MatSpMVGet(A, &spmv));
+    newtype = spmv->format->name;
+  } else
+    PetscCall(SpMVFormatFind(newtype, &format));
   if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatConvertToHypre_SpMV(A, newtype, reuse, newmat, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
   if (reuse == MAT_REUSE_MATRIX)
@@ -363,9 +358,7 @@ static PetscErrorCode SpMVConvertInPlace(Mat A, const SpMVFormat *format)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv && spmv->format == format) PetscFunctionReturn(PETSC_SUCCESS);
-  if (spmv) PetscCall(MatSpMVUnhook(A));
-  PetscCall(SpMVConvertToParent(&A));
+  if (!spmv) PetscCall(SpMVConvertToParent(&A));
   PetscCall(MatSpMVHook(A, format, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -438,7 +431,8 @@ static PetscErrorCode MatILUFactor_SpMV(Mat A, IS row, IS col, const MatFactorIn
 }
 
 /*
-  MatSpMVHook - turns an AIJ or AIJCUSPARSE matrix into one of ours, in place
+  MatSpMVHook - turns an AIJ or AIJCUSPARSE matrix into one of ours, in place; gives one of ours the format and the
+  parameters, if they are not NULL
 
   The matrix may be unassembled. It must have AIJ's regular operations, not the operations for inserting entries into a
   hash table.
@@ -452,6 +446,12 @@ PetscErrorCode MatSpMVHook(Mat A, const SpMVFormat *format, const void *params)
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv && spmv->format == format) {
+    if (params) PetscCall(MatSpMVSetParams(A, spmv, params));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (spmv) PetscCall(MatSpMVUnhook(A));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is_aij, MATSEQAIJ, MATMPIAIJ, ""));
   PetscCheck(is_aij || device, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,

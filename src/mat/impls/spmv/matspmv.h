@@ -17,7 +17,7 @@
     hook.c      hooking, unhooking, creation, conversion, duplication
     seq.c       products of sequential matrices: host or device
     host.c      copy and products on the host
-    names.c     PETSc's comparisons of whole names
+    names.c     PETSc's comparisons of whole names  replace.c   -mat_spmv_replace
     parent.c    AIJ's and AIJCUSPARSE's functions   options.c
     matspmv.c   state, keys, pattern                agree.c     agreement of the ranks on errors
 
@@ -367,6 +367,7 @@ typedef struct {
 
 PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */
 PETSC_INTERN PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi);
+PETSC_INTERN int            SpMVHiddenDepth; /* more than 0 between SpMVHideSeqAIJType() and SpMVShowSeqAIJType() */
 PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(Mat, SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVSetParentType(Mat, MatType); /* MatSetType() without -mat_seqaij_type */
@@ -387,6 +388,11 @@ PETSC_INTERN PetscErrorCode SpMVFormerSet(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_Names(Mat, PetscBool, PetscBool, PetscBool);
 PETSC_INTERN PetscErrorCode SpMVRegisterNames(void);
 PETSC_INTERN PetscErrorCode SpMVFinalizeNames(void);
+
+/* replace.c: -mat_spmv_replace */
+PETSC_INTERN PetscErrorCode MatSpMVReplace_AIJ(Mat, PetscBool mpi);
+PETSC_INTERN PetscErrorCode SpMVReplaceFormatGet(MatType, const SpMVFormat **);
+PETSC_INTERN PetscErrorCode SpMVRegisterReplaced(PetscBool device);
 
 /* options.c */
 PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt,
@@ -439,6 +445,7 @@ typedef struct _SpMVBackend {
   /* sets `entries` values from `first` on, in both arrays if the host's has the newest; not done if the device has not
      multiplied */
   PetscErrorCode (*writevalues)(Mat, PetscInt first, PetscInt entries, const PetscScalar[], PetscBool *done);
+  PetscErrorCode (*isdevicearray)(const void *array, PetscBool *); /* writevalues() of such an array is always done */
 } SpMVBackend;
 
 PETSC_INTERN const SpMVBackend SpMVCUDA;

@@ -248,6 +248,7 @@ static PetscErrorCode MatCreate_AIJ(Mat A, PetscBool mpi)
   PetscCall(PetscObjectQuery((PetscObject)A, SpMVFormer, (PetscObject *)&B));
   if (!B) {
     PetscCall((*MatCreate_AIJ_PETSc[mpi])(A));
+    PetscCall(MatSpMVReplace_AIJ(A, mpi));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(SpMVHideSeqAIJType(A, &hidden));
@@ -262,6 +263,7 @@ static PetscErrorCode MatCreate_AIJ(Mat A, PetscBool mpi)
   PetscCall(PetscObjectCompose((PetscObject)A, SpMVFormer, NULL));
   /* with the prefix, if both are set */
   if (!mpi && hidden.set[hidden.set[1]]) PetscCall(MatSeqAIJSetType(A, hidden.type[hidden.set[1]]));
+  PetscCall(MatSpMVReplace_AIJ(A, mpi));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -9,14 +9,17 @@
   code that creates them does not expect this. MatDuplicate() fills the new matrix but skips what AIJPERM does at
   assembly, MatTranspose() empties it by setting its type to the original's (PETSc 3.18 to 3.26), and MatSpMVHook()
   cannot hook such a matrix. So the option is hidden while the parent creates matrices: without a prefix, which new
-  matrices do not have, and as A itself reads it.
+  matrices do not have, and as A itself reads it. So is -mat_spmv_replace (SpMVHiddenDepth).
 */
+int SpMVHiddenDepth = 0;
+
 PetscErrorCode SpMVHideSeqAIJType(Mat A, SpMVHidden *hidden)
 {
   const char        *prefix[2]  = {NULL, ((PetscObject)A)->prefix};
   const PetscOptions options[2] = {NULL, ((PetscObject)A)->options};
 
   PetscFunctionBegin;
+  SpMVHiddenDepth++;
   hidden->set[1] = PETSC_FALSE;
   for (int k = 0; k < (prefix[1] || options[1] ? 2 : 1); k++) {
     PetscCall(PetscOptionsGetString(options[k], prefix[k], "-mat_seqaij_type", hidden->type[k], sizeof(hidden->type[k]),
@@ -33,6 +36,7 @@ PetscErrorCode SpMVHideSeqAIJType(Mat A, SpMVHidden *hidden)
 PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *hidden)
 {
   PetscFunctionBegin;
+  SpMVHiddenDepth--;
   for (int k = 0; k < 2; k++) {
     if (hidden->set[k]) PetscCall(PetscOptionsSetValue(hidden->options[k], hidden->option[k], hidden->type[k]));
   }

@@ -183,6 +183,7 @@ typedef struct {
 PETSC_INTERN PetscErrorCode MatSpMVOnDevice_Seq(Mat, PetscBool *device);
 PETSC_INTERN PetscErrorCode SpMVValuesGet(Mat, PetscBool write, SpMVValues *);
 PETSC_INTERN PetscErrorCode SpMVValuesRestore(Mat, SpMVValues *);
+PETSC_INTERN PetscErrorCode SpMVIsDeviceArray(const void *, PetscBool *);
 /* as SpMVBackend::writevalues */
 PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, PetscInt entries, const PetscScalar[],
                                                        PetscBool *done);

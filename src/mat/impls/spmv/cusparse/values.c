@@ -69,6 +69,33 @@ PetscErrorCode SpMVValuesTried(cudaError_t error, PetscBool *done)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode SpMVIsDeviceArray(const void *array, PetscBool *device)
+{
+  PetscMemType type;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetMemType(array, &type));
+  *device = (PetscBool)PetscMemTypeDevice(type);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The host does not wait for the copy, as it does not for MatSetValuesCOO() */
+static PetscErrorCode MatSpMVWriteDeviceValues_SeqCUDA(Mat A, PetscInt first, PetscInt entries,
+                                                       const PetscScalar values[])
+{
+  cudaStream_t stream;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(MatSeqAIJCUSPARSEGetArray(A, &a)); /* copies all values if the device does not have the newest */
+  PetscCallCUDA(
+      cudaMemcpyAsync(a + first, values, (size_t)entries * sizeof(*values), cudaMemcpyDeviceToDevice, stream));
+  PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &a));
+  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat A, PetscInt first, PetscInt entries, const PetscScalar values[],
                                           PetscBool *done)
 {
@@ -80,6 +107,11 @@ PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat A, PetscInt first, PetscInt entrie
   void                  *to;
 
   PetscFunctionBegin;
+  PetscCall(SpMVIsDeviceArray(values, done));
+  if (*done) {
+    PetscCall(MatSpMVWriteDeviceValues_SeqCUDA(A, first, entries, values));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatSpMVGet(A, &spmv));
   *done = (PetscBool)(spmv && spmv->backend && !A->boundtocpu && spmv->cuda->copy[0].store);
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
