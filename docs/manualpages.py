@@ -208,7 +208,8 @@ def options(pages):
             found.setdefault(usage.split()[0], []).append((page, level, usage, text))
     for page, _, usage, _ in keys(pages):
         if usage.endswith("*"):
-            also = [uses for name, uses in found.items() if name.startswith(usage[:-1])]
+            begin = usage[:-1].removesuffix("_")
+            also = [uses for name, uses in found.items() if f"{name}_".startswith(f"{begin}_")]
             if not also:
                 page.fail(f"no page describes an option {usage}")
             for uses in also:

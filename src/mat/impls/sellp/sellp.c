@@ -54,9 +54,6 @@ PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char te
 
    Options Database Keys:
 +  -mat_type sellp              - sets the type in `MatSetFromOptions()`
-.  -mat_spmv_replace <type>     - aijcusparse, or without a GPU aij: matrices of this type of PETSc get a format, whether the program creates them, sets the type or converts
-                                  to it; the option has no prefix, and is read when the library is loaded
-.  -mat_spmv_replace_format <format> - that format: sellp (the default), evchyb or batch
 .  -mat_spmv_kernel <kernel>    - kernel of the product: auto (the default) chooses depending on the matrix; slices is this format; aij is AIJ's product;
                                   paper is the paper's kernel on a GPU, slices on the host; csr is vector CSR on the
                                   host, and on a GPU AIJ's product (`MATSELLP`) or the adaptive CSR kernel that
@@ -69,6 +66,10 @@ PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char te
                                   equal columns
 .  -mat_spmv_reorder <auto,off> - on a GPU, whether rows may be stored in an order that follows the graph of the matrix, where a product takes less time
                                   then (default auto)
+.  -mat_spmv_replace <type>     - aijcusparse, or without a GPU aij: matrices of this type of PETSc get a format, whether
+                                  the program creates them, sets the type or converts to it; the option has no prefix,
+                                  and is read when the library is loaded
+.  -mat_spmv_replace_format <format> - that format: sellp (the default), evchyb or batch
 .  -mat_spmv_setup_after <n>    - on the host, number of products with `MATAIJ`'s format before this format is set up; 0 sets it up in the first product,
                                   -1 (the default) chooses the number of products that take as long as the set-up
 .  -mat_spmv_halo <type>        - how several GPUs exchange the halo: auto (the default), peer, nccl, host or petsc
