@@ -63,6 +63,16 @@ def each(query, *further):
     return [get(f"{query} {words}")[0] for words in further]
 
 
+def tiles(matrix):
+    us = {r["type"]: 1e6 * float(r["warm_s"]) for r in read("tiles") if r["matrix"] == f"mesh:{matrix}"}
+    return [us[kind] for kind in ("aijcusparse", "sellp:-mat_spmv_reorder off", "sellp")]
+
+
+def gamg(matrix):
+    both = [each(f"gamg {column} {matrix}", "aij", "sellp") for column in ("setup", "again")]
+    return both[0] + both[1] + [get(f"gamg {column} {matrix} sellp")[0] for column in ("first", "second")]
+
+
 def spgemm(matrix, product, column):
     return [float(r[column]) for r in read("spgemm") if (r["matrix"], r["product"]) == (matrix, product)]
 
