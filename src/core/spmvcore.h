@@ -56,7 +56,7 @@ typedef struct _n_SpMVStore *SpMVStore;
 typedef enum {
   SPMV_KERNEL_AUTO,   /* chosen by estimates made from the pattern */
   SPMV_KERNEL_SLICES, /* the format's own slices only; on the device, never whole diagonals */
-  SPMV_KERNEL_VECTOR, /* SIMD along the rows; on the device EVC-HYB only: the adaptive CSR kernel that preceded it */
+  SPMV_KERNEL_VECTOR, /* SIMD along the rows; on the device EVC-HYB only: adaptive CSR */
   SPMV_KERNEL_PARENT, /* the caller's own, on CSR */
   SPMV_KERNEL_PAPER   /* on the device, the one printed in the format's paper */
 } SpMVKernel;

@@ -43,7 +43,7 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
 
 /*@C
    PetscSpMVInitializePackage - Registers the types `MATSELLP`, `MATEVCHYB`, `MATBATCH`, `KSPDEVICECG`,
-   `KSPDEVICEBCGS`, `KSPDEVICECHEBYSHEV` and `KSPDEVICEBATCH` and the ordering `MATORDERINGEVCHYB` with PETSc
+   `KSPDEVICEBCGS`, `KSPDEVICEGMRES`, `KSPDEVICEFGMRES`, `KSPDEVICECHEBYSHEV` and `KSPDEVICEBATCH` and the ordering `MATORDERINGEVCHYB` with PETSc
 
    Not Collective
 
@@ -53,7 +53,9 @@ PetscErrorCode PetscSpMVFinalizePackage(void)
    Call this function after `PetscInitialize()` in a program that links the library. If the library is loaded with
    `-dll_append`, PETSc calls it. Further calls do nothing.
 
-   If there is a GPU that PETSc uses, products of the types run on it; this is decided here, for the whole run.
+   If there is a GPU that PETSc uses, products of the types run on it; this is decided here, for the whole run. Then
+   `KSPCHEBYSHEV`, `KSPGMRES`, `KSPFGMRES`, `KSPLGMRES`, `KSPDGMRES`, `PCGAMG` and `PCJACOBI` are created by functions
+   of the library, which call those of PETSc; they change nothing for matrices of other types.
 
    The error is `PETSC_ERR_LIB` if the program's PETSc differs from the one that the library was built for, in version,
    scalar type, precision, size of `PetscInt`, or debug or optimized build.

@@ -39,7 +39,7 @@ PETSC_INTERN void SpMVCudaGraphGet(SpMVCudaGraph, SpMVCudaCSR *);
   order that depends only on their number. A vertex at the same distance from several roots belongs to the first one.
   Vertices without neighbors are in no aggregate; those with neighbors on other ranks only are aggregates of their own.
   With k > 1, the aggregates are found k times: each time, those found before are the vertices, in their order (as
-  MATCOARSENMISK does; square is then false).
+  MATCOARSENMISK does; square is then false). With `outside`, those without neighbors are kept from the second pass on.
 
   Aggregates are numbered in the order of their roots. of[v]: the aggregate of vertex v, or -1, on the device.
 */
@@ -72,7 +72,8 @@ PETSC_INTERN cudaError_t SpMVCudaTentative(SpMVCudaAggregates, PetscInt bs, Pets
 /*
   The smoothed prolongator P = P0 - scale D^-1 A P0, where D is A's diagonal, and the inverse of 0 is 0. P0 may be any
   matrix, also the result of the last smoothing. Create finds the pattern, Fill writes the result to the caller's
-  arrays, on the device: i: A.m + 1, j and a: nonzeros. Fill does not wait for the stream.
+  arrays, on the device: i: A.m + 1, j and a: nonzeros. A must have the values that it had in Create. Fill does not wait
+  for the stream.
 */
 typedef struct _n_SpMVCudaSmoother *SpMVCudaSmoother;
 

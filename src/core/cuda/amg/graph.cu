@@ -234,7 +234,7 @@ cudaError_t SpMVCudaGraphCreate(const SpMVCudaCSR *A, PetscInt bs, PetscBool sym
     g.outside = outside;
     g.bs      = (int)bs;
     for (PetscInt k = 0; k < indices; k++) chosen |= 1u << index[k];
-    if (bs > 1 || symmetrize || weigh) SPMV_TRY(SpMVCudaCSRAscends(A, stream, &ascends));
+    SPMV_TRY(SpMVCudaCSRAscends(A, stream, &ascends)); // the smoother, too, searches rows
     if (!ascends) return cudaErrorNotSupported;
     Builder builder(g, *A, stream);
     if (bs > 1) SPMV_TRY(builder.Collapse((int)bs, chosen, weigh));

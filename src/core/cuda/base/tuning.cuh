@@ -208,7 +208,7 @@ struct Tuning {
   static constexpr size_t POOL_LARGEST = 64 << 20; // bytes of an array
   static constexpr size_t POOL_KEPT    = 32 << 20; // unused bytes that a pool keeps
 
-  // ---- upload from pageable memory. The driver's own copy reaches a fifth of the speed of the bus Pinning a thread's
+  // ---- upload from pageable memory. The driver's own copy reaches a fifth of the speed of the bus. Pinning a thread's
   // buffer takes 0.7 ms, during which no thread can call the driver. A thread copies 5 to 8 GB/s. Smaller chunks need
   // too many calls, which wait for one another: 20 GB/s with chunks of 512 KB, 40 GB/s with 2 MB
   static constexpr int UPLOAD_CHUNK   = 2 << 20; // bytes

@@ -371,7 +371,12 @@ cudaError_t _n_SpMVCudaBatch::Finish(const SpMVBatchOptions &o, Launch &l, cudaS
   l.blocks = (int)l.systems.size();
   if (l.global) {
     l.blocks = std::min(l.blocks, 2 * multiprocessors);
-    SPMV_TRY(l.memory.Alloc(l.words * (size_t)l.blocks, stream));
+    cudaError_t error; // a thread block solves one system after another
+    while ((error = l.memory.Alloc(l.words * (size_t)l.blocks, stream)) == cudaErrorMemoryAllocation && l.blocks > 1) {
+      ForgetErrors();
+      l.blocks = (l.blocks + 1) / 2;
+    }
+    SPMV_TRY(error);
   }
   SPMV_TRY(Upload(l.list, l.systems, stream));
   cudaFuncAttributes attributes;
@@ -392,9 +397,11 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
   std::vector<size_t> cost(n);
   std::vector<int>    order(n);
   for (int p = 0; p < n; p++) {
-    if ((PetscInt64)(i[first_[p + 1]] - i[first_[p]]) > INT_MAX / 2) return cudaErrorNotSupported;
+    const PetscInt64 rows = first_[p + 1] - first_[p], entries = i[first_[p + 1]] - i[first_[p]];
+    if (rows > INT_MAX / 2 || entries > INT_MAX / 2 || (o.method == SPMV_BATCH_LU && rows > 46340)) // rows^2 is an int
+      return cudaErrorNotSupported;
     order[p] = p;
-    cost[p]  = SpMVBatchWords(&o, (size_t)(first_[p + 1] - first_[p])) + (size_t)(i[first_[p + 1]] - i[first_[p]]);
+    cost[p]  = SpMVBatchWords(&o, (size_t)rows) + (size_t)entries;
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return cost[a] > cost[b]; });
   // the systems that need most come first, so that the last ones to end are short

@@ -12,7 +12,8 @@ typedef struct _n_SpMVCudaBatch *SpMVCudaBatch;
 
 /* Plans the launches for a pattern: system p has the rows first[p] to first[p + 1] - 1; i: the row offsets. Both are on
    the host. The method, the kind of preconditioner, its side and `restart` must be those of all solves.
-   cudaErrorNotSupported: the library has no code for the device, or a system has more than 2^30 entries */
+   cudaErrorNotSupported: the library has no code for the device, or a system has more than 2^30 entries or,
+   with LU, more than 46340 rows */
 PETSC_INTERN cudaError_t SpMVCudaBatchCreate(const SpMVBatchOptions *, int count, const PetscInt first[],
                                              const PetscInt i[], cudaStream_t, SpMVCudaBatch *);
 /* d: for SPMV_BATCH_GIVEN. Does not wait */

@@ -89,7 +89,11 @@ struct Layouts {
   cudaError_t Slices(SliceRules r, _n_SpMVCudaStore **store) const
   {
     Tiles tiles;
-    if (c.reorder && nodes.bs == 1 && !groups.count) SPMV_TRY(FindTiles(csr, survey, r, stream, &tiles));
+    if (c.reorder && nodes.bs == 1 && !groups.count) {
+      const cudaError_t error = FindTiles(csr, survey, r, stream, &tiles);
+      if (error != cudaErrorMemoryAllocation) SPMV_TRY(error);
+      if (error) ForgetErrors(); // slices in the order of the rows need less memory to be made
+    }
     if (tiles.count) { // rows are sorted within tiles, by length alone
       r.tile = r.sigma = tiles.size;
       r.by_column      = false;

@@ -451,6 +451,7 @@ cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &
   SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
   if (tile) {
     return WithView(csr, nodes, [&](auto v) {
+      ForgetErrors();
       write_places<<<(unsigned)tile.Size(), 256, (size_t)most * sizeof(int), stream>>>(v, tile, list, slice, order,
                                                                                        values, indices, index);
       return cudaGetLastError();

@@ -187,6 +187,7 @@ cudaError_t List(const SpMVCudaCSR &csr, int rows, int most, cudaStream_t stream
   SPMV_TRY(scratch.Alloc(1));
   SPMV_TRY(scratch.Zero(stream));
   SPMV_TRY(WithView(csr, 1, [&](auto v) {
+    ForgetErrors();
     list_columns<<<count, BLOCK, 0, stream>>>(v, tiles->size, BitsFor(rows), tiles->order, columns, sum, scratch);
     return cudaGetLastError();
   }));
@@ -198,6 +199,7 @@ cudaError_t List(const SpMVCudaCSR &csr, int rows, int most, cudaStream_t stream
     return cudaSuccess;
   SPMV_TRY(tiles->start.Alloc((size_t)count + 1, stream));
   SPMV_TRY(tiles->list.Alloc((size_t)listed, stream));
+  ForgetErrors();
   join_lists<<<count, BLOCK, 0, stream>>>(columns, sum, tiles->start, tiles->list);
   SPMV_TRY(cudaGetLastError());
   tiles->count = count;

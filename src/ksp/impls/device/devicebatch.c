@@ -316,7 +316,7 @@ static PetscErrorCode KSPDeviceBatchChoose(KSP_DeviceBatch *k, Mat A, Mat D, con
     for (PetscInt p = 0; p < k->problems && k->dense; p++) {
       const PetscInt n = first[p + 1] - first[p];
 
-      full += n * n;
+      full += (PetscInt64)n * n;
       if (n > SMALL) k->dense = PETSC_FALSE;
     }
     PetscCall(MatSpMVGetPattern_Seq(D, &csr));

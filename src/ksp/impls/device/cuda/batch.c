@@ -70,12 +70,12 @@ static PetscErrorCode KSPDeviceBatchPlan(KSP_DeviceBatch *k, Mat D, const PetscI
   PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   PetscCall(SpMVValuesTried(error, done));
   if (!*done) PetscFunctionReturn(KSPDeviceBatchReset_CUDA(k));
+  PetscCall(PetscMalloc1(k->problems + 1, &run->first));
+  PetscCall(PetscArraycpy(run->first, first, k->problems + 1));
   run->block        = ((PetscObject)D)->id;
   run->nonzerostate = D->nonzerostate;
   run->problems     = k->problems;
   run->options      = k->options;
-  PetscCall(PetscMalloc1(k->problems + 1, &run->first));
-  PetscCall(PetscArraycpy(run->first, first, k->problems + 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -78,16 +78,18 @@ static PetscErrorCode MatSpMVSetPattern_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mp
   const PetscBool nooffproc = A->nooffprocentries;
   const int       blocks    = mpi ? 2 : 1;
   const PetscInt *i, *j[2];
-  PetscInt       *length[2];
-  Mat             block[2] = {A, NULL};
-  PetscErrorCode  ierr     = PETSC_SUCCESS;
+  PetscInt       *length[2] = {NULL, NULL};
+  Mat             block[2]  = {A, NULL};
+  PetscErrorCode  ierr      = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   for (int k = 0; k < blocks && !ierr; k++) {
     SpMVCudaCOOPattern(coo->map[k], &i, &j[k]);
     ierr = SpMVGetLengths(A->rmap->n, i, &length[k]);
   }
-  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
+  ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
+  for (int k = 0; k < blocks && ierr; k++) PetscCall(PetscFree(length[k]));
+  PetscCall(ierr);
   if (mpi)
     PetscCall(MatMPIAIJSetPreallocation(A, 0, length[0], 0, length[1]));
   else

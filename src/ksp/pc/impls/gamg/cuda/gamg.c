@@ -50,10 +50,13 @@ static PetscErrorCode PCSetFromOptions_GAMGDevice(PC pc, PetscOptionItems PetscO
 static PetscErrorCode PCView_GAMGDevice(PC pc, PetscViewer viewer)
 {
   PC_GAMGDevice *d;
+  Mat_SpMV      *spmv = NULL;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDeviceGet(pc, &d));
   PetscCall((*d->view)(pc, viewer));
+  if (pc->pmat) PetscCall(MatSpMVGet(pc->pmat, &spmv));
+  if (!spmv) PetscFunctionReturn(PETSC_SUCCESS); /* as without the library */
   if (d->levels == d->device && d->levels)
     PetscCall(PetscViewerASCIIPrintf(viewer, "      Graphs, aggregates and prolongators made on the device\n"));
   else if (d->levels)
@@ -114,7 +117,8 @@ static PetscErrorCode PCSetUp_GAMGDevice(PC pc)
     ops->coarsen        = PCGAMGCoarsen_Device;
     ops->prolongator    = PCGAMGProlongator_Device;
     ops->optprolongator = PCGAMGOptProlongator_Device;
-  }
+  } else
+    d->levels = d->device = 0;
   ierr                = (*d->setup)(pc);
   ops->creategraph    = d->ops.creategraph; /* even after an error */
   ops->coarsen        = d->ops.coarsen;

@@ -210,6 +210,7 @@ static PetscErrorCode PCGAMGDeviceTry(PC pc, PC_GAMGDevice *d, Mat A, PCGAMGLeve
   PetscBool      square = PETSC_FALSE, done = PETSC_TRUE, set, symmetric;
   PetscInt       k = 1, bs;
   char           why[sizeof(d->why)];
+  PetscErrorCode ierr;
   Mat            block[2];
 
   PetscFunctionBegin;
@@ -221,8 +222,9 @@ static PetscErrorCode PCGAMGDeviceTry(PC pc, PC_GAMGDevice *d, Mat A, PCGAMGLeve
   if (!why[0]) {
     PetscCall(MatGetBlocks_GAMG(A, block));
     PetscCall(MatIsSymmetricKnown(A, &set, &symmetric));
-    PetscCall(
-        SpMVAgree(comm, PCGAMGLevelCreate(pc, block, (PetscBool)(set && symmetric), bs, square, k, level, &done)));
+    ierr = SpMVAgree(comm, PCGAMGLevelCreate(pc, block, (PetscBool)(set && symmetric), bs, square, k, level, &done));
+    if (ierr && *level) PetscCall(PCGAMGLevelDestroy(level));
+    PetscCall(ierr);
     if (!done) PetscCall(PetscStrncpy(why, "too little memory, or columns that do not ascend", sizeof(why)));
     PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, why, sizeof(why)));
   }

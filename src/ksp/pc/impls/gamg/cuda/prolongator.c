@@ -230,21 +230,26 @@ static PetscErrorCode PCGAMGEstimate(PC pc, Mat A, PetscReal *emin, PetscReal *e
 static PetscErrorCode PCGAMGLevelSmooth(Mat A, PCGAMGLevel *level, PetscReal emax)
 {
   SpMVCudaSmoother  smoother;
-  SpMVCudaTemporary memory;
+  SpMVCudaTemporary memory = {NULL, PETSC_FALSE};
   SpMVCudaCSR       P;
   SpMVValues        v;
   PetscInt64        nonzeros;
   void             *array[3];
+  cudaError_t       error = cudaSuccess;
+  PetscErrorCode    ierr;
 
   PetscFunctionBegin;
   PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
   PetscCallCUDA(SpMVCudaSmootherCreate(&v.csr, &level->P, v.stream, &nonzeros, &smoother));
-  PetscCall(PCGAMGLevelAlloc(level->P.m, level->P.n, nonzeros, v.stream, &memory, &P, array));
-  PetscCallCUDA(SpMVCudaSmootherFill(smoother, &v.csr, &level->P, 1.4 / emax, (PetscInt *)array[0],
-                                     (PetscInt *)array[1], (PetscScalar *)array[2], v.stream));
+  ierr = PCGAMGLevelAlloc(level->P.m, level->P.n, nonzeros, v.stream, &memory, &P, array);
+  if (!ierr)
+    error = SpMVCudaSmootherFill(smoother, &v.csr, &level->P, 1.4 / emax, (PetscInt *)array[0], (PetscInt *)array[1],
+                                 (PetscScalar *)array[2], v.stream);
   PetscCallCUDA(SpMVCudaSmootherDestroy(&smoother));
-  PetscCallCUDA(SpMVCudaFreeTemporary(&level->memory, v.stream));
+  PetscCallCUDA(SpMVCudaFreeTemporary(ierr || error ? &memory : &level->memory, v.stream));
   PetscCall(SpMVValuesRestore(A, &v));
+  PetscCall(ierr);
+  PetscCallCUDA(error);
   level->memory = memory;
   level->P      = P;
   PetscFunctionReturn(PETSC_SUCCESS);

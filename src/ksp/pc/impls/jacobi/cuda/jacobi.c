@@ -38,13 +38,15 @@ static PetscErrorCode MatHasNonzeroDiagonal_SpMVCUDA(Mat A, PetscBool *nonzero)
 static PetscErrorCode PCJacobiWithoutCheck(PC pc, Vec x, Vec y)
 {
   PCJacobiType   type;
-  PetscBool      check, nonzero = PETSC_FALSE;
+  PetscBool      check, set, spd, nonzero = PETSC_FALSE;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PCJacobiGetType(pc, &type));
   PetscCall(PCJacobiGetFixDiagonal(pc, &check));
-  if (check && type == PC_JACOBI_DIAGONAL) PetscCall(MatHasNonzeroDiagonal_SpMVCUDA(pc->pmat, &nonzero));
+  PetscCall(MatIsSPDKnown(pc->pmat, &set, &spd)); /* PETSc then looks for no zeros */
+  if (check && type == PC_JACOBI_DIAGONAL && !(set && spd))
+    PetscCall(MatHasNonzeroDiagonal_SpMVCUDA(pc->pmat, &nonzero));
   if (nonzero) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE));
   ierr = x ? (*PCApply_PETScJacobi)(pc, x, y) : (*PCSetUp_PETScJacobi)(pc);
   if (nonzero) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE)); /* even after an error */
