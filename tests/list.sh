@@ -43,7 +43,7 @@ loading_tests() {
     sh_ "a wrong halo of $type" 60 refuses "mat_spmv_halo" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_halo nonsense
     sh_ "a wrong share of rows of $type" 60 refuses "mat_spmv_halo_rows is 2.?: it must be" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_halo_rows 2
     sh_ "$type in place of aij${DEVICE:+cusparse}" 60 prints "$type format" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type aij${DEVICE:+cusparse} -mat_spmv_replace aij${DEVICE:+cusparse} -mat_spmv_replace_format "$type" -mat_view ::ascii_info
-    sh_ "a wrong replaced type, $type" 60 refuses "nonsense for -mat_spmv_replace" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_replace nonsense
+    sh_ "a wrong replaced type, $type" 60 refuses " for -mat_spmv_replace" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_replace nonsense
     other=$([ -n "$DEVICE" ] && echo aij || echo aijcusparse)
     sh_ "$other cannot be replaced by $type" 60 prints "-mat_spmv_replace $other does nothing" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type aij -mat_spmv_replace $other -info
     sh_ "loading $type leaves no memory" 60 leakfree "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type"
