@@ -37,9 +37,9 @@ typedef struct {
 
 /*
   A format's own set-up creates a store with a layout but without values; params: its own parameters, which begin with
-  SpMVCommonParams. With transpose, the store is for A^T and has a permutation of the nonzeros, for fills. Returns cudaErrorNotSupported and no store if the
-  matrix is larger than SPMVCUDA_MAX_SIZE or the library has no code for the device. The caller must then use another
-  product
+  SpMVCommonParams. With transpose, the store is for A^T and has a permutation of the nonzeros, for fills. Returns
+  cudaErrorNotSupported and no store if the matrix is larger than SPMVCUDA_MAX_SIZE or the library has no code for the
+  device. The caller must then use another product
 */
 typedef cudaError_t SpMVCudaSetUp(const SpMVCudaCSR *, const void *params, PetscBool transpose, cudaStream_t,
                                   SpMVCudaStore *);

@@ -421,7 +421,8 @@ static PetscErrorCode KSPSolve_DeviceBatch(KSP ksp)
    the end.
 
    By default the method is `lu` for dense problems of up to 64 rows (a quarter of the entries of full matrices or
-   more), otherwise `cg` if the matrix is known to be positive definite (`MatSetOption()` with `MAT_SPD`), and `bcgs` if not.
+   more), otherwise `cg` if the matrix is known to be positive definite (`MatSetOption()` with `MAT_SPD`), and `bcgs`
+   if not.
 
    The preconditioner is `PCJACOBI`, unless another one is chosen, or `PCNONE`; `lu` uses none. There, an iteration is a
    solve with the factors, and more than one is needed only if the first solution does not pass the test. A pivot of

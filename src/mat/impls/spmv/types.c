@@ -1,6 +1,6 @@
 /*
-  The types that ours are derived from, and what is replaced in their matrices. MatSpMVHook() and MatSpMVUnhook() use only
-  these tables, so that they do not depend on the files that define the operations.
+  The types that ours are derived from, and what is replaced in their matrices. MatSpMVHook() and MatSpMVUnhook() use
+  only these tables, so that they do not depend on the files that define the operations.
 */
 #include "matspmv.h"
 

@@ -23,6 +23,7 @@ PetscErrorCode KSPDeviceWhyNotVec(Vec v, char why[], size_t len)
     PetscCall(PetscStrncpy(why, "a rank has too many rows for 32-bit indices", len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
 static PetscErrorCode KSPDeviceWhyNot_CUDA(KSP ksp, KSP_Device *d, char why[], size_t len)
 {
   Mat_SpMV *spmv;

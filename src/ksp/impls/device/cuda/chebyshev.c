@@ -211,7 +211,8 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
   PetscCall(KSPDeviceChebyshevCheck(ksp, &right));
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(MatSpMVGet(A, &spmv));
-  if (!right || !data->usenoisy || !spmv || !spmv->device || A->boundtocpu || !ksp->work || ksp->nwork < 2) {
+  if (!right || !data->usenoisy || !data->kspest || !spmv || !spmv->device || A->boundtocpu || !ksp->work ||
+      ksp->nwork < 2) {
     PetscCall((*KSPSetUp_PETScChebyshev)(ksp));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -1,7 +1,7 @@
 /*
-  The products with vectors, and those of an MPI matrix. The latter are MPIAIJ's own products, which overlap the exchange of the halo with the
-  diagonal block's product and call our products of the two blocks. For device vectors our own exchange replaces
-  MPIAIJ's VecScatter if cuda/halo.c finds a faster transport.
+  The products with vectors, and those of an MPI matrix. The latter are MPIAIJ's own products, which overlap the exchange
+  of the halo with the diagonal block's product and call our products of the two blocks. For device vectors our own
+  exchange replaces MPIAIJ's VecScatter if cuda/halo.c finds a faster transport.
 
   MPIAIJ creates, replaces and rebuilds its blocks in many places (preallocation, hash and COO assembly, disassembly,
   products), so every product checks whether the blocks have been hooked.
