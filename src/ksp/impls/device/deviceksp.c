@@ -19,13 +19,10 @@ static PetscErrorCode KSPDeviceFree(SpMVCtx ctx)
 
 PetscErrorCode KSPDeviceGet(KSP ksp, KSP_Device **d)
 {
-  PetscContainer container;
-
   PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)ksp, KSPDeviceName, (PetscObject *)&container));
-  PetscCheck(container, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "KSP of type %s is not a type of PetscSpMV",
+  PetscCall(SpMVDataGet((PetscObject)ksp, KSPDeviceName, d));
+  PetscCheck(*d, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "KSP of type %s is not a type of PetscSpMV",
              ((PetscObject)ksp)->type_name);
-  PetscCall(PetscContainerGetPointer(container, (void **)d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -50,7 +47,7 @@ static PetscErrorCode KSPDestroy_Device(KSP ksp)
   PetscCall(KSPDeviceGet(ksp, &d));
   if (d->run) PetscCall((*KSPDeviceCUDA.reset)(d));
   destroy = d->petsc.destroy;
-  PetscCall(PetscObjectCompose((PetscObject)ksp, KSPDeviceName, NULL));
+  PetscCall(SpMVDataSet((PetscObject)ksp, KSPDeviceName, NULL, NULL));
   PetscCall((*destroy)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -125,8 +122,7 @@ static PetscErrorCode KSPSetUp_Device(KSP ksp)
 
 PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, PetscErrorCode (*method)(KSP, KSP_Device *))
 {
-  KSP_Device    *d;
-  PetscContainer container;
+  KSP_Device *d;
   PetscErrorCode (*create)(KSP);
   PetscBool chebyshev;
 
@@ -143,11 +139,7 @@ PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, PetscErrorCode (*method)(K
   d->petsc = *ksp->ops;
   d->use = d->early = d->fuse = PETSC_TRUE;
   d->ahead                    = 4;
-  PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
-  PetscCall(PetscContainerSetPointer(container, d));
-  PetscCall(PetscContainerSetCtxDestroy(container, KSPDeviceFree));
-  PetscCall(PetscObjectCompose((PetscObject)ksp, KSPDeviceName, (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
+  PetscCall(SpMVDataSet((PetscObject)ksp, KSPDeviceName, d, KSPDeviceFree));
   ksp->ops->reset          = KSPReset_Device;
   ksp->ops->destroy        = KSPDestroy_Device;
   ksp->ops->view           = KSPView_Device;

@@ -43,7 +43,7 @@ done:
 
 PetscErrorCode MatBatchSet(Mat A, MatBatch *b)
 {
-  return SpMVDataSet(A, MatBatchContainer, b, MatBatchDestroyCtx);
+  return SpMVDataSet((PetscObject)A, MatBatchContainer, b, MatBatchDestroyCtx);
 }
 
 /* Gives B, which was created from A, the problems of A */
@@ -58,7 +58,7 @@ PetscErrorCode MatBatchKeep(Mat A, Mat B)
         PetscMalloc1(PetscMax(1, A->nblocks), &B->bsizes)); /* on all processes or on none: MatView() needs that */
     PetscCall(PetscArraycpy(B->bsizes, A->bsizes, A->nblocks));
   }
-  PetscCall(SpMVDataGet(A, MatBatchContainer, &a));
+  PetscCall(SpMVDataGet((PetscObject)A, MatBatchContainer, &a));
   if (!a || a->found) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatBatchNew(a->problems, &b));
   PetscCall(PetscArraycpy(b->first, a->first, a->problems + 1));
@@ -224,7 +224,7 @@ static PetscErrorCode MatBatchGetAIJ(Mat A, MatBatch **b, Mat *D)
   PetscFunctionBegin;
   PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
              "The matrix is not assembled: it has no problems yet");
-  PetscCall(SpMVDataGet(A, MatBatchContainer, b));
+  PetscCall(SpMVDataGet((PetscObject)A, MatBatchContainer, b));
   PetscCall(MatBatchGetBlock(A, D));
   if (!*b || (*b)->block != ((PetscObject)*D)->id || (*b)->nonzerostate != (*D)->nonzerostate ||
       !MatBatchHasBlocks(A, *b))

@@ -4,7 +4,7 @@
 */
 #include "matspmv.h"
 
-PetscErrorCode SpMVDataSet(Mat A, const char name[], void *data, PetscErrorCode (*destroy)(SpMVCtx))
+PetscErrorCode SpMVDataSet(PetscObject A, const char name[], void *data, PetscErrorCode (*destroy)(SpMVCtx))
 {
   PetscContainer container = NULL;
 
@@ -14,18 +14,18 @@ PetscErrorCode SpMVDataSet(Mat A, const char name[], void *data, PetscErrorCode 
     PetscCall(PetscContainerSetPointer(container, data));
     if (destroy) PetscCall(PetscContainerSetCtxDestroy(container, destroy));
   }
-  PetscCall(PetscObjectCompose((PetscObject)A, name, (PetscObject)container));
+  PetscCall(PetscObjectCompose(A, name, (PetscObject)container));
   PetscCall(PetscContainerDestroy(&container));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVDataGet(Mat A, const char name[], void *data)
+PetscErrorCode SpMVDataGet(PetscObject A, const char name[], void *data)
 {
   PetscContainer container;
 
   PetscFunctionBegin;
   *(void **)data = NULL;
-  PetscCall(PetscObjectQuery((PetscObject)A, name, (PetscObject *)&container));
+  PetscCall(PetscObjectQuery(A, name, (PetscObject *)&container));
   if (container) PetscCall(PetscContainerGetPointer(container, (void **)data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -68,7 +68,7 @@ PetscErrorCode SpMVMergedSet(Mat A, const Mat_SpMV *spmv)
 PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
 {
   PetscFunctionBegin;
-  PetscCall(SpMVDataGet(A, SpMVContainer, spmv));
+  PetscCall(SpMVDataGet((PetscObject)A, SpMVContainer, spmv));
   if (A == SpMVMerged.mat && *spmv) {
     SpMVMerged.mat = NULL;
     if (SpMVMerged.format == (*spmv)->format) PetscCall(MatSpMVSetParams(A, *spmv, SpMVMerged.params));
@@ -101,7 +101,7 @@ PetscErrorCode MatSpMVSet(Mat A, Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
   if (spmv && A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* it belonged to an earlier matrix at this address */
-  PetscCall(SpMVDataSet(A, SpMVContainer, spmv, SpMVDestroyCtx));
+  PetscCall(SpMVDataSet((PetscObject)A, SpMVContainer, spmv, SpMVDestroyCtx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

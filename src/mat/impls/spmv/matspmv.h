@@ -319,9 +319,9 @@ static inline PetscBool SpMVIsMPI(Mat A)
 }
 
 /* matspmv.c: the state of a matrix */
-/* composes data with a matrix, which then owns them if there is a destructor; NULL removes them */
-PETSC_INTERN PetscErrorCode SpMVDataSet(Mat, const char name[], void *data, PetscErrorCode (*destroy)(SpMVCtx));
-PETSC_INTERN PetscErrorCode SpMVDataGet(Mat, const char name[],
+/* composes data with an object, which then owns them if there is a destructor; NULL removes them */
+PETSC_INTERN PetscErrorCode SpMVDataSet(PetscObject, const char name[], void *data, PetscErrorCode (*destroy)(SpMVCtx));
+PETSC_INTERN PetscErrorCode SpMVDataGet(PetscObject, const char name[],
                                         void *data);      /* data: a pointer, NULL if there are none */
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL if the type is not ours */
 PETSC_INTERN PetscErrorCode MatSpMVNew(Mat, PetscBool device, Mat_SpMV **);

@@ -45,13 +45,10 @@ static PetscErrorCode KSPOrthogFree(SpMVCtx ctx)
 
 static PetscErrorCode KSPOrthogGet(KSP ksp, KSPOrthog **o)
 {
-  PetscContainer container;
-
   PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)ksp, KSPOrthogName, (PetscObject *)&container));
-  PetscCheck(container, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB,
-             "KSP of type %s was not created by PetscSpMV", ((PetscObject)ksp)->type_name);
-  PetscCall(PetscContainerGetPointer(container, (void **)o));
+  PetscCall(SpMVDataGet((PetscObject)ksp, KSPOrthogName, o));
+  PetscCheck(*o, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "KSP of type %s was not created by PetscSpMV",
+             ((PetscObject)ksp)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -295,8 +292,7 @@ static PetscErrorCode KSPSetFromOptions_Orthog(KSP ksp, SpMVOptionItems PetscOpt
 
 static PetscErrorCode KSPOrthogCreate(KSP ksp, PetscErrorCode (*create)(KSP))
 {
-  KSPOrthog     *o;
-  PetscContainer container;
+  KSPOrthog *o;
 
   PetscFunctionBegin;
   PetscCall((*create)(ksp));
@@ -308,11 +304,7 @@ static PetscErrorCode KSPOrthogCreate(KSP ksp, PetscErrorCode (*create)(KSP))
   ksp->ops->solve          = KSPSolve_Orthog;
   ksp->ops->view           = KSPView_Orthog;
   ksp->ops->setfromoptions = KSPSetFromOptions_Orthog;
-  PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
-  PetscCall(PetscContainerSetPointer(container, o));
-  PetscCall(PetscContainerSetCtxDestroy(container, KSPOrthogFree));
-  PetscCall(PetscObjectCompose((PetscObject)ksp, KSPOrthogName, (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
+  PetscCall(SpMVDataSet((PetscObject)ksp, KSPOrthogName, o, KSPOrthogFree));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -341,7 +341,7 @@ static PetscErrorCode MatMPIAIJGetLocalMatMerge_SpMVCUDA(Mat A, MatReuse reuse, 
   SpMVMerge *merge;
 
   PetscFunctionBegin;
-  PetscCall(SpMVDataGet(A, SpMVMergeDataName, &merge));
+  PetscCall(SpMVDataGet((PetscObject)A, SpMVMergeDataName, &merge));
   PetscCall((*merge->parent)(A, reuse, columns, local));
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatSpMVHook(*local, merge->spmv->format, merge->spmv->params));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -362,12 +362,12 @@ static PetscErrorCode MatProductSymbolic_MPISpMVCUDA(Mat C, PetscErrorCode (*pet
     PetscCall((*petsc)(C));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(SpMVDataSet(B, SpMVMergeDataName, &merge, NULL));
+  PetscCall(SpMVDataSet((PetscObject)B, SpMVMergeDataName, &merge, NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)B, SpMVMergeName, MatMPIAIJGetLocalMatMerge_SpMVCUDA));
   ierr = (*petsc)(C);
   /* even after an error */
   PetscCall(PetscObjectComposeFunction((PetscObject)B, SpMVMergeName, merge.parent));
-  PetscCall(SpMVDataSet(B, SpMVMergeDataName, NULL, NULL));
+  PetscCall(SpMVDataSet((PetscObject)B, SpMVMergeDataName, NULL, NULL));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -188,7 +188,7 @@ static PetscErrorCode MatSpMVSetCOO(Mat A, SpMVCOO *coo)
 
   PetscFunctionBegin;
   for (int k = 0; k < 2 && coo; k++) PetscCall(PetscObjectCompose((PetscObject)A, theirs[k], NULL));
-  PetscCall(SpMVDataSet(A, SpMVCOOContainer, coo, SpMVCOODestroyCtx));
+  PetscCall(SpMVDataSet((PetscObject)A, SpMVCOOContainer, coo, SpMVCOODestroyCtx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -337,7 +337,7 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   cudaError_t        error;
 
   PetscFunctionBegin;
-  PetscCall(SpMVDataGet(A, SpMVCOOContainer, &coo));
+  PetscCall(SpMVDataGet((PetscObject)A, SpMVCOOContainer, &coo));
   PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &theirs));
   PetscCheck(coo || theirs, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE,
              "Call MatSetPreallocationCOO() before MatSetValuesCOO()");
@@ -385,7 +385,7 @@ PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
   const int blocks   = SpMVIsMPI(A) ? 2 : 1;
 
   PetscFunctionBegin;
-  PetscCall(SpMVDataGet(A, SpMVCOOContainer, &coo));
+  PetscCall(SpMVDataGet((PetscObject)A, SpMVCOOContainer, &coo));
   *has     = (PetscBool) !!coo;
   bytes[0] = bytes[1] = 0;
   if (!coo) PetscFunctionReturn(PETSC_SUCCESS);
@@ -413,7 +413,7 @@ PetscErrorCode MatSpMVCompose_COO(Mat A, PetscBool device, PetscBool mpi, PetscB
 
   PetscFunctionBegin;
   if (!device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVDataGet(A, SpMVCOOContainer, &coo));
+  PetscCall(SpMVDataGet((PetscObject)A, SpMVCOOContainer, &coo));
   if (absent && !coo) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C",
                                        ours     ? MatSetPreallocationCOO_SpMVCUDA

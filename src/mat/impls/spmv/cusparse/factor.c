@@ -79,7 +79,7 @@ static PetscErrorCode SpMVFactorSolve(Mat F, PetscBool transpose, Vec b, Vec x)
   Vec         bb, xx;
 
   PetscFunctionBegin;
-  PetscCall(SpMVDataGet(F, SpMVFactorKey, &f));
+  PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));
   /* even if the factor is bound to the CPU: AIJCUSPARSE still solves on the device */
   PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb));
   PetscCall(SpMVVecOnDevice(x, PETSC_FALSE, &xx));
@@ -120,7 +120,7 @@ static PetscErrorCode SpMVFactorTakeSolves(Mat F, SpMVFactor *f, Mat A, const Ma
     SpMVFactor *f;                                                                                   \
                                                                                                      \
     PetscFunctionBegin;                                                                              \
-    PetscCall(SpMVDataGet(F, SpMVFactorKey, &f));                                                    \
+    PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));                                       \
     PetscCall((*f->ops.op)(F, A, info));                                                             \
     SpMVTake(F, f, op, Mat##Name##FactorNumeric_SpMVFactor);                                         \
     PetscCall(SpMVFactorTakeSolves(F, f, A, info));                                                  \
@@ -138,7 +138,7 @@ SpMVFactorNumeric(Cholesky, choleskyfactornumeric);
     SpMVFactor *f;                                                                                                    \
                                                                                                                       \
     PetscFunctionBegin;                                                                                               \
-    PetscCall(SpMVDataGet(F, SpMVFactorKey, &f));                                                                     \
+    PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));                                                        \
     PetscCall((*f->ops.op)(F, A, row, col, info));                                                                    \
     SpMVTake(F, f, lufactornumeric, MatLUFactorNumeric_SpMVFactor);                                                   \
     PetscCall(SpMVFactorKeep(F, f, f->ops.op, row, col, info));                                                       \
@@ -154,7 +154,7 @@ SpMVFactorSymbolicLU(ILU, ilufactorsymbolic);
     SpMVFactor *f;                                                                                             \
                                                                                                                \
     PetscFunctionBegin;                                                                                        \
-    PetscCall(SpMVDataGet(F, SpMVFactorKey, &f));                                                              \
+    PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));                                                 \
     PetscCall((*f->ops.op)(F, A, perm, info));                                                                 \
     SpMVTake(F, f, choleskyfactornumeric, MatCholeskyFactorNumeric_SpMVFactor);                                \
     PetscFunctionReturn(PETSC_SUCCESS);                                                                        \
@@ -174,7 +174,7 @@ static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
   if (!spmv || A->boundtocpu || !*F) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&f));
   f->type = type;
-  PetscCall(SpMVDataSet(*F, SpMVFactorKey, f, PetscCtxDestroyDefault));
+  PetscCall(SpMVDataSet((PetscObject)*F, SpMVFactorKey, f, PetscCtxDestroyDefault));
   SpMVTake(*F, f, lufactorsymbolic, MatLUFactorSymbolic_SpMVFactor);
   SpMVTake(*F, f, ilufactorsymbolic, MatILUFactorSymbolic_SpMVFactor);
   SpMVTake(*F, f, choleskyfactorsymbolic, MatCholeskyFactorSymbolic_SpMVFactor);

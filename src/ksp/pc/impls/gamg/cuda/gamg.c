@@ -12,13 +12,10 @@ static PetscErrorCode (*PCCreate_PETScGAMG)(PC); /* PETSc's function for PCGAMG,
 
 PetscErrorCode PCGAMGDeviceGet(PC pc, PC_GAMGDevice **d)
 {
-  PetscContainer container;
-
   PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)pc, PCGAMGDeviceName, (PetscObject *)&container));
-  PetscCheck(container, PetscObjectComm((PetscObject)pc), PETSC_ERR_PLIB, "PC of type %s has no data of PetscSpMV",
+  PetscCall(SpMVDataGet((PetscObject)pc, PCGAMGDeviceName, d));
+  PetscCheck(*d, PetscObjectComm((PetscObject)pc), PETSC_ERR_PLIB, "PC of type %s has no data of PetscSpMV",
              ((PetscObject)pc)->type_name);
-  PetscCall(PetscContainerGetPointer(container, (void **)d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -138,7 +135,7 @@ static PetscErrorCode PCDestroy_GAMGDevice(PC pc)
   PetscFunctionBegin;
   PetscCall(PCGAMGDeviceGet(pc, &d));
   destroy = d->destroy;
-  PetscCall(PetscObjectCompose((PetscObject)pc, PCGAMGDeviceName, NULL));
+  PetscCall(SpMVDataSet((PetscObject)pc, PCGAMGDeviceName, NULL, NULL));
   PetscCall((*destroy)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -146,7 +143,6 @@ static PetscErrorCode PCDestroy_GAMGDevice(PC pc)
 static PetscErrorCode PCCreate_GAMGDevice(PC pc)
 {
   PC_GAMGDevice *d;
-  PetscContainer container;
 
   PetscFunctionBegin;
   PetscCall((*PCCreate_PETScGAMG)(pc));
@@ -160,11 +156,7 @@ static PetscErrorCode PCCreate_GAMGDevice(PC pc)
   pc->ops->destroy          = PCDestroy_GAMGDevice;
   ((PC_MG *)pc->data)->view = PCView_GAMGDevice;
   pc->ops->setfromoptions   = PCSetFromOptions_GAMGDevice;
-  PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)pc), &container));
-  PetscCall(PetscContainerSetPointer(container, d));
-  PetscCall(PetscContainerSetCtxDestroy(container, PetscCtxDestroyDefault));
-  PetscCall(PetscObjectCompose((PetscObject)pc, PCGAMGDeviceName, (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
+  PetscCall(SpMVDataSet((PetscObject)pc, PCGAMGDeviceName, d, PetscCtxDestroyDefault));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
