@@ -26,26 +26,14 @@ PetscErrorCode KSPDeviceWhyNotVec(Vec v, char why[], size_t len)
 
 static PetscErrorCode KSPDeviceWhyNot_CUDA(KSP ksp, KSP_Device *d, char why[], size_t len)
 {
-  Mat_SpMV *spmv;
-  Mat       A;
+  Mat A;
 
   PetscFunctionBegin;
-  why[0] = 0;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (!d->use)
-    PetscCall(PetscStrncpy(why, "-ksp_device 0", len));
-  else if (!spmv)
-    PetscCall(PetscSNPrintf(why, len, "the matrix is of type %s", ((PetscObject)A)->type_name));
-  else if (!spmv->device)
-    PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
-  else if (A->boundtocpu)
-    PetscCall(PetscStrncpy(why, "the matrix is bound to the CPU", len));
-  else if (!SpMVCudaIsSupported())
-    PetscCall(PetscStrncpy(why, "the library was not compiled for this GPU", len));
-  else if (ksp->transpose_solve)
+  PetscCall(MatSpMVWhyNot_CUDA(A, d->use ? NULL : "-ksp_device 0", why, len));
+  if (!why[0] && ksp->transpose_solve)
     PetscCall(PetscStrncpy(why, "the system is transposed", len));
-  else if (ksp->calc_sings)
+  else if (!why[0] && ksp->calc_sings)
     PetscCall(PetscStrncpy(why, "singular values or eigenvalues are computed", len));
   if (!why[0] && d->whynot) PetscCall((*d->whynot)(ksp, why, len));
   PetscCall(KSPDeviceWhyNotVec(ksp->vec_sol, why, len));

@@ -131,6 +131,26 @@ static PetscErrorCode MatSpMVView_CUDA(Mat A, Mat_SpMV *spmv, PetscViewer viewer
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MatSpMVWhyNot_CUDA(Mat A, const char off[], char why[], size_t len)
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (off)
+    PetscCall(PetscStrncpy(why, off, len));
+  else if (!spmv)
+    PetscCall(PetscSNPrintf(why, len, "the matrix is of type %s", ((PetscObject)A)->type_name));
+  else if (!spmv->device)
+    PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
+  else if (A->boundtocpu)
+    PetscCall(PetscStrncpy(why, "the matrix is bound to the CPU", len));
+  else if (!SpMVCudaIsSupported())
+    PetscCall(PetscStrncpy(why, "the library was not compiled for this GPU", len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 const SpMVBackend SpMVCUDA = {
     .bytes   = sizeof(Mat_SpMVCUDA),
     .devices = SpMVDevices,

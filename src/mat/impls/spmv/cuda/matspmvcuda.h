@@ -151,6 +151,10 @@ PETSC_INTERN PetscErrorCode MatSpMVUpdateFused_SeqCUDA(Mat_SpMV *, Mat offdiag, 
 PETSC_INTERN PetscErrorCode MatSpMVForget_CUDA(Mat_SpMV *); /* frees both copies */
 PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
 
+/* backend.c */
+/* why a solver cannot work with a matrix on the device; empty if it can. off: the option that forbids it, or NULL */
+PETSC_INTERN PetscErrorCode MatSpMVWhyNot_CUDA(Mat, const char off[], char why[], size_t len);
+
 /* dense.c */
 /* NULL: AIJCUSPARSE multiplies, or out of memory */
 PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);

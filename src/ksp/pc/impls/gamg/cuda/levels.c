@@ -32,12 +32,9 @@ static PetscErrorCode PCGAMGLevelFree(SpMVCtx ctx)
 
 PetscErrorCode PCGAMGLevelGet(Mat G, PCGAMGLevel **level)
 {
-  PetscContainer container = NULL;
-
   PetscFunctionBegin;
   *level = NULL;
-  if (G) PetscCall(PetscObjectQuery((PetscObject)G, PCGAMGLevelName, (PetscObject *)&container));
-  if (container) PetscCall(PetscContainerGetPointer(container, (void **)level));
+  if (G) PetscCall(SpMVDataGet((PetscObject)G, PCGAMGLevelName, level));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -48,19 +45,6 @@ PetscErrorCode PCGAMGLevelMove(Mat G, Mat P)
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)G, PCGAMGLevelName, &container));
   PetscCall(PetscObjectCompose((PetscObject)P, PCGAMGLevelName, container));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGLevelSet(Mat G, PCGAMGLevel *level)
-{
-  PetscContainer container;
-
-  PetscFunctionBegin;
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
-  PetscCall(PetscContainerSetPointer(container, level));
-  PetscCall(PetscContainerSetCtxDestroy(container, PCGAMGLevelFree));
-  PetscCall(PetscObjectCompose((PetscObject)G, PCGAMGLevelName, (PetscObject)container));
-  PetscCall(PetscContainerDestroy(&container));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -87,23 +71,12 @@ static PetscErrorCode PCGAMGDeviceWhyNot(PC pc, const PC_GAMGDevice *d, Mat A, c
   const PC_GAMG     *gamg = PCGAMGGet(pc);
   const PC_GAMG_AGG *agg  = (const PC_GAMG_AGG *)gamg->subctx;
   PetscInt           bs;
-  Mat_SpMV          *spmv;
 
   PetscFunctionBegin;
-  why[0] = 0;
-  PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatGetBlockSize(A, &bs));
-  if (!d->use)
-    PetscCall(PetscStrncpy(why, "-pc_gamg_device 0", len));
-  else if (!spmv)
-    PetscCall(PetscSNPrintf(why, len, "the matrix is of type %s", ((PetscObject)A)->type_name));
-  else if (!spmv->device)
-    PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
-  else if (A->boundtocpu)
-    PetscCall(PetscStrncpy(why, "the matrix is bound to the CPU", len));
-  else if (!SpMVCudaIsSupported())
-    PetscCall(PetscStrncpy(why, "the library was not compiled for this GPU", len));
-  else if (A->structure_only || A->rmap->N == 0 || A->rmap->n % bs)
+  PetscCall(MatSpMVWhyNot_CUDA(A, d->use ? NULL : "-pc_gamg_device 0", why, len));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (A->structure_only || A->rmap->N == 0 || A->rmap->n % bs)
     PetscCall(PetscStrncpy(why, "the matrix has no rows or values, or incomplete blocks", len));
   else if (bs > 32 || gamg->data_cell_cols > 32)
     PetscCall(PetscStrncpy(why, "more than 32 unknowns per node, or vectors of the near null space", len));
@@ -249,7 +222,7 @@ PetscErrorCode PCGAMGCreateGraph_Device(PC pc, Mat A, Mat *G)
   if (level) {
     d->device++;
     PetscCall(MatCreate(PetscObjectComm((PetscObject)A), G));
-    PetscCall(PCGAMGLevelSet(*G, level));
+    PetscCall(SpMVDataSet((PetscObject)*G, PCGAMGLevelName, level, PCGAMGLevelFree));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCGAMGDeviceForget(d)); /* the next level's will be PETSc's */
