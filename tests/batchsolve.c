@@ -319,32 +319,6 @@ static PetscErrorCode RunWay(const Way *way, PetscInt batch)
 
 /* ---------------------------------------------------------------- errors, and what is printed */
 
-static char message[2048];
-
-static PetscErrorCode KeepMessage(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n,
-                                  PetscErrorType p, const char *mess, void *ctx)
-{
-  if (p == PETSC_ERROR_INITIAL && mess) (void)PetscStrncpy(message, mess, sizeof(message));
-  return n;
-}
-
-/* Collective: ends the program if only some ranks return an error */
-#define Refused(call, code, words)                                                                                   \
-  do {                                                                                                               \
-    PetscErrorCode ierr_;                                                                                            \
-    PetscBool      any_;                                                                                             \
-    char           text_[512];                                                                                       \
-    message[0] = 0;                                                                                                  \
-    PetscCall(PetscPushErrorHandler(KeepMessage, NULL));                                                             \
-    ierr_ = (call);                                                                                                  \
-    PetscCall(PetscPopErrorHandler());                                                                               \
-    PetscCheck(RanksAgree(ierr_, &any_), PETSC_COMM_SELF, PETSC_ERR_PLIB, "error %d here, and not on all ranks: %s", \
-               (int)ierr_, words);                                                                                   \
-    PetscCall(PetscSNPrintf(text_, sizeof(text_), "%s: error %d and '%.200s' instead of %d and '%s'", #call,         \
-                            (int)ierr_, message, (int)(code), words));                                               \
-    Check(ierr_ == (code) && strstr(message, words), text_);                                                         \
-  } while (0)
-
 /* On each rank two problems, of 2 and of 3 rows; an entry of the last rank is outside of them if `outside` */
 static PetscErrorCode TwoProblems(PetscBool outside, Mat *A)
 {
@@ -389,12 +363,12 @@ static PetscErrorCode Errors(void)
     PetscCall(VecSet(b, 1.0));
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
     PetscCall(KSPSetOperators(ksp, A, A));
-    Refused(KSPDeviceBatchGetSolveInfo(ksp, &count, NULL, NULL, NULL), PETSC_ERR_ARG_WRONG, "not " KSPDEVICEBATCH);
+    MustFail(KSPDeviceBatchGetSolveInfo(ksp, &count, NULL, NULL, NULL), PETSC_ERR_ARG_WRONG, "not " KSPDEVICEBATCH);
     PetscCall(KSPSetType(ksp, KSPDEVICEBATCH));
-    Refused(KSPDeviceBatchGetSolveInfo(ksp, &count, NULL, NULL, NULL), PETSC_ERR_ARG_WRONGSTATE, "KSPSolve");
+    MustFail(KSPDeviceBatchGetSolveInfo(ksp, &count, NULL, NULL, NULL), PETSC_ERR_ARG_WRONGSTATE, "KSPSolve");
     if (outside) {
       /* with several ranks some print only that another one has an error */
-      Refused(KSPSolve(ksp, b, x), PETSC_ERR_ARG_WRONG, size > 1 ? "" : "outside of the problems");
+      MustFail(KSPSolve(ksp, b, x), PETSC_ERR_ARG_WRONG, size > 1 ? "" : "outside of the problems");
     } else { /* AIJ with blocks; the options are read after the type has been set */
       PetscCall(KSPSetFromOptions(ksp));
       PetscCall(KSPGetPC(ksp, &pc));
@@ -408,7 +382,7 @@ static PetscErrorCode Errors(void)
       Check(count == 2 && its == 1 && reason == KSP_CONVERGED_RTOL, "two dense problems are factored");
 #if !defined(__SANITIZE_ADDRESS__) /* which looks for leaks: PETSc loses a string after the error */
       PetscCall(PetscOptionsSetValue(NULL, "-ksp_devicebatch_restart", "31"));
-      Refused(KSPSetFromOptions(ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_devicebatch_restart");
+      MustFail(KSPSetFromOptions(ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_devicebatch_restart");
       PetscCall(PetscOptionsClearValue(NULL, "-ksp_devicebatch_restart"));
 #endif
     }
@@ -424,9 +398,9 @@ static PetscErrorCode Errors(void)
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, PCSOR));
-  Refused(KSPSolve(ksp, b, x), PETSC_ERR_SUP, "-ksp_devicebatch_type lu");
+  MustFail(KSPSolve(ksp, b, x), PETSC_ERR_SUP, "-ksp_devicebatch_type lu");
   PetscCall(PCSetType(pc, PCNONE));
-  Refused(KSPSolveTranspose(ksp, b, x), PETSC_ERR_SUP, size > 1 ? "" : "MatTranspose()");
+  MustFail(KSPSolveTranspose(ksp, b, x), PETSC_ERR_SUP, size > 1 ? "" : "MatTranspose()");
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));

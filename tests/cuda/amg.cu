@@ -16,19 +16,6 @@
 static bool         Quick = false;
 static const double EPS   = (double)std::numeric_limits<PetscReal>::epsilon();
 
-// A matrix on the device, with indices of PetscInt
-struct OnDevice {
-  std::vector<PetscInt> i, j;
-  Device<PetscInt>      di, dj;
-  Device<Number>        da;
-  SpMVCudaCSR           csr;
-  explicit OnDevice(const Matrix &A)
-      : i(A.i.begin(), A.i.end()), j(A.j.begin(), A.j.end()), di(i), dj(j),
-        da(A.a), csr{A.m, A.n, (PetscInt64)A.j.size(), di.p, dj.p, (int)sizeof(PetscInt), P(da.p)}
-  {
-  }
-};
-
 static Matrix Valued(Matrix A)
 {
   for (Number &v : A.a) v = Value();

@@ -98,6 +98,19 @@ static inline const PetscScalar *P(const Number *p)
   return (const PetscScalar *)p;
 }
 
+// A matrix on the device, with indices of PetscInt
+struct OnDevice {
+  std::vector<PetscInt> i, j;
+  Device<PetscInt>      di, dj;
+  Device<Number>        da;
+  SpMVCudaCSR           csr;
+  explicit OnDevice(const Matrix &A)
+      : i(A.i.begin(), A.i.end()), j(A.j.begin(), A.j.end()), di(i), dj(j),
+        da(A.a), csr{A.m, A.n, (PetscInt64)A.j.size(), di.p, dj.p, (int)sizeof(PetscInt), P(da.p)}
+  {
+  }
+};
+
 static __device__ void AwaitPrevious()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -260,15 +260,9 @@ static void TestCycle(const Problem &q, SpMVCudaKrylov k, cudaStream_t stream, b
 
 // ------------------------------------------------------------------------------------------------ cases
 
-// Unsymmetric diagonals with a large main diagonal
 static Problem Make(const char *what, int n, int length, SpMVKrylovPC pc, bool left)
 {
-  Problem q{what, Build(what, n, n, [](int r, Row &row) { row = {r - 2, r - 1, r, r + 1}; }), {}, {}, {}};
-  for (int r = 0; r < n; r++) {
-    for (int k = q.A.i[r]; k < q.A.i[r + 1]; k++)
-      q.A.a[k] = q.A.j[k] == r ? Number((PetscReal)(3 + std::abs(Real()))) : Value();
-    q.b.push_back(Value());
-  }
+  Problem q   = Unsymmetric<Problem>(what, n);
   q.set.n     = n;
   q.set.bs    = pc == SPMV_KRYLOV_PC_BLOCKS || pc == SPMV_KRYLOV_PC_APPLIED ? (n % 7 == 0 ? 7 : n % 3 == 0 ? 3 : 2) : 1;
   q.d         = Blocks(n, q.set.bs, false);

@@ -54,6 +54,18 @@ template <class S> struct ProblemOf {
   S                   set;
 };
 
+// Unsymmetric diagonals with a large main diagonal, and a right-hand side
+template <class Problem> static Problem Unsymmetric(const char *what, int n)
+{
+  Problem q{what, Build(what, n, n, [](int r, Row &row) { row = {r - 2, r - 1, r, r + 1}; }), {}, {}, {}};
+  for (int r = 0; r < n; r++) {
+    for (int k = q.A.i[r]; k < q.A.i[r + 1]; k++)
+      q.A.a[k] = q.A.j[k] == r ? Number((PetscReal)(3 + std::abs(Real()))) : Value();
+    q.b.push_back(Value());
+  }
+  return q;
+}
+
 // ------------------------------------------------------------------------------------------------ on the host
 
 struct Outcome {

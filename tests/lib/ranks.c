@@ -28,3 +28,12 @@ PetscBool RanksAgree(PetscErrorCode ierr, PetscBool *any)
   if (all[0] && all[1] && !ierr) (void)sleep((unsigned)RANKS_PATIENCE);
   return (PetscBool) !(all[0] && all[1]);
 }
+
+char RanksMessage[2048];
+
+PetscErrorCode RanksKeepMessage(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n,
+                                PetscErrorType p, const char *mess, void *ctx)
+{
+  if (p == PETSC_ERROR_INITIAL && mess) (void)PetscStrncpy(RanksMessage, mess, sizeof(RanksMessage));
+  return n;
+}

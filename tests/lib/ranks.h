@@ -10,6 +10,7 @@
 #pragma once
 
 #include <petscsys.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Creates the communicator of RanksAgree(); call it before anything can fail */
@@ -19,3 +20,27 @@ MPI_Comm RanksComm(void);
    PETSC_FALSE if only some ranks have one, or if some rank did not answer in time after an error; it returns first on a
    rank with an error, and the caller must end the program */
 PetscBool RanksAgree(PetscErrorCode ierr, PetscBool *any);
+
+/* The message of the last error while this is the error handler */
+extern char    RanksMessage[2048];
+PetscErrorCode RanksKeepMessage(MPI_Comm, int line, const char *fun, const char *file, PetscErrorCode, PetscErrorType,
+                                const char *mess, void *ctx);
+
+/* Collective. Checks that a call fails, with this error and these words in its message; ends the program if only some
+   ranks return an error. The program defines Check(condition, what) */
+#define MustFail(call, code, words)                                                                                  \
+  do {                                                                                                               \
+    PetscErrorCode ierr_;                                                                                            \
+    PetscBool      any_;                                                                                             \
+    char           text_[512];                                                                                       \
+    RanksMessage[0] = 0;                                                                                             \
+    PetscCall(PetscPushErrorHandler(RanksKeepMessage, NULL));                                                        \
+    ierr_ = (call);                                                                                                  \
+    PetscCall(PetscPopErrorHandler());                                                                               \
+    PetscCheck(RanksAgree(ierr_, &any_), PETSC_COMM_SELF, PETSC_ERR_PLIB, "error %d here, and not on all ranks: %s", \
+               (int)ierr_, words);                                                                                   \
+    PetscCall(PetscSNPrintf(text_, sizeof(text_),                                                                    \
+                            "%s must fail with error %d and the words '%s', but returned error %d and '%.100s'",     \
+                            #call, (int)(code), words, (int)ierr_, RanksMessage));                                   \
+    Check(ierr_ == (code) && strstr(RanksMessage, words), text_);                                                    \
+  } while (0)

@@ -2,33 +2,6 @@
 #include "batch.h"
 #include "ranks.h"
 
-static char message[2048];
-
-static PetscErrorCode KeepMessage(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n,
-                                  PetscErrorType p, const char *mess, void *ctx)
-{
-  if (p == PETSC_ERROR_INITIAL && mess) (void)PetscStrncpy(message, mess, sizeof(message));
-  return n;
-}
-
-/* Collective: ends the program if only some ranks return an error */
-#define Refused(call, code, words)                                                                                   \
-  do {                                                                                                               \
-    PetscErrorCode ierr_;                                                                                            \
-    PetscBool      any_;                                                                                             \
-    char           text_[512];                                                                                       \
-    message[0] = 0;                                                                                                  \
-    PetscCall(PetscPushErrorHandler(KeepMessage, NULL));                                                             \
-    ierr_ = (call);                                                                                                  \
-    PetscCall(PetscPopErrorHandler());                                                                               \
-    PetscCheck(RanksAgree(ierr_, &any_), PETSC_COMM_SELF, PETSC_ERR_PLIB, "error %d here, and not on all ranks: %s", \
-               (int)ierr_, words);                                                                                   \
-    PetscCall(PetscSNPrintf(text_, sizeof(text_),                                                                    \
-                            "%s must fail with error %d and the words '%s', but returned error %d and '%.100s'",     \
-                            #call, (int)(code), words, (int)ierr_, message));                                        \
-    Check(ierr_ == (code) && strstr(message, words), text_);                                                         \
-  } while (0)
-
 /* Invalid arguments of MatCreateBatch(): the arrays of two problems, of 2 and 3 rows, with one error */
 static const PetscInt two[2] = {2, 3}, two_i[6] = {0, 1, 3, 4, 5, 6}, two_j[6] = {0, 0, 1, 0, 1, 2};
 static PetscScalar    two_a[6] = {1, 2, 3, 4, 5, 6};
@@ -120,14 +93,14 @@ static PetscErrorCode BadCreations(void)
 #define Create(comm)                                                                                              \
   MatCreateBatch(comm, creations[k].problems, creations[k].sizes, creations[k].i, creations[k].j, creations[k].a, \
                  (MatBatchSharing)creations[k].sharing, (PetscCopyMode)creations[k].mode, &A)
-    Refused(Create(PETSC_COMM_SELF), creations[k].code, creations[k].words);
+    MustFail(Create(PETSC_COMM_SELF), creations[k].code, creations[k].words);
     if (size == 1) continue;
     if (rank == size - 1)
-      Refused(Create(PETSC_COMM_WORLD), creations[k].code, creations[k].words);
+      MustFail(Create(PETSC_COMM_WORLD), creations[k].code, creations[k].words);
     else
-      Refused(MatCreateBatch(PETSC_COMM_WORLD, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE,
-                             (PetscCopyMode)(k % 2 ? PETSC_COPY_VALUES : PETSC_USE_POINTER), &A),
-              creations[k].code, "rank ");
+      MustFail(MatCreateBatch(PETSC_COMM_WORLD, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE,
+                              (PetscCopyMode)(k % 2 ? PETSC_COPY_VALUES : PETSC_USE_POINTER), &A),
+               creations[k].code, "rank ");
 #undef Create
   }
   for (int k = 0; k < 6; k++) Check(two_a[k] == (PetscScalar)(k + 1), "the arrays of refused calls are intact");
@@ -188,7 +161,7 @@ static PetscErrorCode VictimIntact(Victim *c, const char *call)
 
 #define Bad(call, code, words)         \
   do {                                 \
-    Refused(call, code, words);        \
+    MustFail(call, code, words);       \
     PetscCall(VictimIntact(c, #call)); \
   } while (0)
 
@@ -226,9 +199,9 @@ static PetscErrorCode Unmade(void)
   PetscCall(MatSetSizes(A, 5, 5, 5, 5));
   PetscCall(MatSetType(A, MATBATCH));
   PetscCall(MatSetUp(A));
-  Refused(MatBatchSetValues(A, 0, two_a), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
-  Refused(MatBatchGetProblem(A, 0, NULL, NULL, NULL, NULL), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
-  Refused(MatBatchGetInfo(A, &info), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
+  MustFail(MatBatchSetValues(A, 0, two_a), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
+  MustFail(MatBatchGetProblem(A, 0, NULL, NULL, NULL, NULL), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
+  MustFail(MatBatchGetInfo(A, &info), PETSC_ERR_ARG_WRONGSTATE, "no problems yet");
   for (PetscInt r = 0; r < 5; r++) PetscCall(MatSetValue(A, r, r, 1.0, INSERT_VALUES));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
@@ -247,7 +220,7 @@ static PetscErrorCode Unmade(void)
   PetscCall(MatSetValue(A, 0, 4, 1.0, INSERT_VALUES));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  Refused(MatBatchGetInfo(A, &info), PETSC_ERR_ARG_WRONG, "The entry in row 0, column 4 is outside of the problems");
+  MustFail(MatBatchGetInfo(A, &info), PETSC_ERR_ARG_WRONG, "The entry in row 0, column 4 is outside of the problems");
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -266,8 +239,8 @@ static PetscErrorCode BadOption(void)
   PetscCall(PetscArraycpy(j, two_j, 6));
   PetscCall(PetscArraycpy(a, two_a, 6));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_node_size", "77"));
-  Refused(MatCreateBatch(PETSC_COMM_WORLD, 2, two, i, j, a, MATBATCH_SHARE_NONE, PETSC_OWN_POINTER, &A),
-          PETSC_ERR_ARG_OUTOFRANGE, "mat_spmv_node_size is 77");
+  MustFail(MatCreateBatch(PETSC_COMM_WORLD, 2, two, i, j, a, MATBATCH_SHARE_NONE, PETSC_OWN_POINTER, &A),
+           PETSC_ERR_ARG_OUTOFRANGE, "mat_spmv_node_size is 77");
   PetscCall(PetscOptionsClearValue(NULL, "-mat_spmv_node_size"));
   Check(a[5] == 6.0 && i[5] == 6, "the arrays are intact");
   PetscCall(PetscFree3(i, j, a));
@@ -283,29 +256,29 @@ static PetscErrorCode BadMats(void)
   PetscFunctionBeginUser;
   now_case = "bad arguments of MatCreateBatchFromMats()";
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, -1, mats, &A), PETSC_ERR_ARG_OUTOFRANGE,
-          "Number of problems -1 is negative");
-  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, PETSC_MAX_INT, mats, &A), PETSC_ERR_ARG_OUTOFRANGE,
-          "problems on this process: at most");
-  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, 1, NULL, &A), PETSC_ERR_ARG_NULL, "array of matrices is NULL");
+  MustFail(MatCreateBatchFromMats(PETSC_COMM_SELF, -1, mats, &A), PETSC_ERR_ARG_OUTOFRANGE,
+           "Number of problems -1 is negative");
+  MustFail(MatCreateBatchFromMats(PETSC_COMM_SELF, PETSC_MAX_INT, mats, &A), PETSC_ERR_ARG_OUTOFRANGE,
+           "problems on this process: at most");
+  MustFail(MatCreateBatchFromMats(PETSC_COMM_SELF, 1, NULL, &A), PETSC_ERR_ARG_NULL, "array of matrices is NULL");
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 3, 3, 1, NULL, &mats[0]));
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 2, 3, 1, NULL, &mats[1]));
-  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, 1, mats, &A), PETSC_ERR_ARG_WRONGSTATE, "unassembled");
+  MustFail(MatCreateBatchFromMats(PETSC_COMM_SELF, 1, mats, &A), PETSC_ERR_ARG_WRONGSTATE, "unassembled");
   for (int k = 0; k < 2; k++) {
     PetscCall(MatAssemblyBegin(mats[k], MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(mats[k], MAT_FINAL_ASSEMBLY));
   }
-  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, 2, mats, &A), PETSC_ERR_ARG_SIZ, "problems must be square");
+  MustFail(MatCreateBatchFromMats(PETSC_COMM_SELF, 2, mats, &A), PETSC_ERR_ARG_SIZ, "problems must be square");
   PetscCall(MatDestroy(&mats[1]));
   mats[1] = NULL;
-  Refused(MatCreateBatchFromMats(PETSC_COMM_SELF, 2, mats, &A), PETSC_ERR_ARG_NULL, "Problem 1 is NULL");
+  MustFail(MatCreateBatchFromMats(PETSC_COMM_SELF, 2, mats, &A), PETSC_ERR_ARG_NULL, "Problem 1 is NULL");
   PetscCall(MatCreateBatchFromMats(PETSC_COMM_SELF, 1, mats, &A));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&mats[0]));
   if (size > 1) {
     PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 1, 1, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 0, NULL, &mats[0]));
-    Refused(MatCreateBatchFromMats(PETSC_COMM_WORLD, 1, mats, &A), PETSC_ERR_ARG_WRONG,
-            "processes: each process owns whole problems");
+    MustFail(MatCreateBatchFromMats(PETSC_COMM_WORLD, 1, mats, &A), PETSC_ERR_ARG_WRONG,
+             "processes: each process owns whole problems");
     PetscCall(MatDestroy(&mats[0]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -329,7 +302,7 @@ static PetscErrorCode BadColumns(void)
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatConvert(A, MATBATCH, MAT_INPLACE_MATRIX, &A));
-  Refused(MatBatchGetInfo(A, &info), PETSC_ERR_ARG_WRONG, "another process owns");
+  MustFail(MatBatchGetInfo(A, &info), PETSC_ERR_ARG_WRONG, "another process owns");
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
