@@ -37,7 +37,7 @@ __host__ __device__ inline int BinFor(int64_t columns)
 }
 
 constexpr int MOST_ROWS     = 4;    // rows that are computed together
-constexpr int GROUP_ENTRIES = 1024; // most entries of a row of A that one group of lanes multiplies
+constexpr int GROUP_ENTRIES = 1024; // longest row of A whose products are made by one group of lanes
 
 // Of a stored position in a row of C
 __host__ __device__ constexpr int PositionBytes(int bin)
