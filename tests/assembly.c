@@ -64,8 +64,7 @@ static PetscErrorCode OffProcess(Test *t, Record *r)
       PetscCall(MatSetValue(A, i, (i * 3) % N, Value(i, 1, 1), ADD_VALUES));
       PetscCall(MatSetValue(A, M - 1 - i, (i * 5 + pass) % N, Value(i, 2, 1), ADD_VALUES));
     }
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(RecordMat(t, r, "type", A));
   }
   /* whole rows and blocks of values */
@@ -75,8 +74,7 @@ static PetscErrorCode OffProcess(Test *t, Record *r)
     PetscInt node = rs / 3;
 
     if (re > rs) PetscCall(MatSetValuesBlocked(A, 1, &node, 1, &node, y, ADD_VALUES));
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(RecordMat(t, r, "type after a block", A));
   }
   PetscCall(PetscFree(y));
@@ -108,8 +106,7 @@ static PetscErrorCode Local(Test *t, Record *r)
       for (PetscInt j = i; j < PetscMin(i + 2, n + 2); j++)
         PetscCall(MatSetValueLocal(A, i, j, Value(i, j, 5 + k), ADD_VALUES));
     }
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(RecordMat(t, r, "type", A));
   }
   if (n > 1) {
@@ -184,8 +181,7 @@ static PetscErrorCode SomeValues(Mat R, InsertMode mode, PetscInt seed, Mat A)
     PetscCall(MatRestoreRow(R, i, &n, &cols, NULL));
     PetscCall(MatSetValue(A, i, col, seed < 0 ? 0. : Value(i, 0, seed), mode));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -308,9 +304,7 @@ static PetscErrorCode Values(Test *t, Record *r)
     }
     PetscCall(RecordMat(t, r, route, A));
   }
-  PetscCall(VecDestroy(&l));
-  PetscCall(VecDestroy(&d));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&l, &d, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -349,8 +343,7 @@ static PetscErrorCode EmptyTimesDense(Test *t, Record *r, Mat A)
   PetscCall(FillDense(D, 3, 50));
   PetscCall(MatTransposeMatMult(A, D, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
   PetscCall(RecordMat(t, r, "type of A^T D without entries", C));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&D));
+  PetscCall(Destroy(&C, &D));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -374,21 +367,18 @@ static PetscErrorCode Pattern(Test *t, Record *r)
     if (!strcmp(route, "newentries") || !strcmp(route, "oneentry")) {
       for (PetscInt i = rs; i < re && (route[0] == 'n' || i == 0); i += 4)
         PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
     } else if (!strcmp(route, "zeroed")) { /* new entries, zeroed before the next product */
       for (PetscInt i = rs; i < re; i += 4)
         PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
       PetscCall(MatZeroEntries(A));
       PetscCall(FillLike(t->R, 90 + k, A));
     } else if (!strcmp(route, "ignored")) { /* new entries, which the matrix was set to ignore */
       PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
       for (PetscInt i = rs; i < re; i += 4)
         PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
     } else if (!strcmp(route, "axpydifferent")) {
       PetscInt m, n, M;
 
@@ -423,8 +413,7 @@ static PetscErrorCode Pattern(Test *t, Record *r)
     } else if (!strcmp(route, "emptied")) { /* a pattern without entries: nothing is set */
       PetscCall(MatSeqAIJSetPreallocation(A, 0, NULL));
       PetscCall(MatMPIAIJSetPreallocation(A, 0, NULL, 0, NULL));
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
       PetscCall(EmptyTimesDense(t, r, A));
     } else if (!strcmp(route, "filter")) {
 #if PETSC_VERSION_GE(3, 21, 0)
@@ -504,8 +493,7 @@ static PetscErrorCode Duplicate(Test *t, Record *r)
       if (how[k] != MAT_SHARE_NONZERO_PATTERN && N) { /* a shared pattern must not change */
         PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
         for (PetscInt i = rs; i < re; i += 5) PetscCall(MatSetValue(A, i, (i * 3) % N, 7., INSERT_VALUES));
-        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemble(A));
       }
       PetscCall(RecordMat(t, r, "type of the original, with new entries", A));
       PetscCall(MatDestroy(&A));

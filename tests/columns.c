@@ -37,9 +37,7 @@ static PetscErrorCode RecordColumns(Record *r, const char *what, Mat A, Mat B, P
     PetscCall(DenseGetColumn(C, q, y));
     PetscCall(ProductBounds(A, x, NULL, transpose, bound));
     PetscCall(RecordVec(r, what, y, bound, 0));
-    PetscCall(VecDestroy(&bound));
-    PetscCall(VecDestroy(&left));
-    PetscCall(VecDestroy(&right));
+    PetscCall(Destroy(&bound, &left, &right));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -72,8 +70,7 @@ static PetscErrorCode Columns(Test *t, Record *r)
       PetscCall(MatScale(A, -2.));
       PetscCall(FillDense(B, columns[k], 60));
     }
-    PetscCall(MatDestroy(&C));
-    PetscCall(MatDestroy(&B));
+    PetscCall(Destroy(&C, &B));
   }
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -94,9 +91,7 @@ static PetscErrorCode None(Test *t, Record *r)
     PetscCall(MatMatMult(A, B, again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
   PetscCall(MatGetSize(C, NULL, &columns));
   PetscCall(RecordInt(r, "columns", columns));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&C, &B, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,9 +123,7 @@ static PetscErrorCode Part(Test *t, Record *r)
     PetscCall(MatScale(A, 3.));
   }
   PetscCall(RecordMat(t, r, "C", C));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&C));
+  PetscCall(Destroy(&A, &B, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -160,9 +153,7 @@ static PetscErrorCode Leading(Test *t, Record *r)
     for (PetscInt k = n; k < n + more; k++) changed += !PetscIsNanScalar(x[q * (n + more) + k]);
   }
   PetscCall(RecordInt(r, "changed between columns", changed));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&B, &C, &A));
   PetscCall(PetscFree(x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -178,9 +169,7 @@ static PetscErrorCode RecordProduct(Record *r, Mat A, PetscInt seed)
   PetscCall(MatMult(A, x, y));
   PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, bound));
   PetscCall(RecordVec(r, "A x", y, bound, 0));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&bound));
+  PetscCall(Destroy(&x, &y, &bound));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -215,8 +204,7 @@ static PetscErrorCode Alternate(Test *t, Record *r)
     if (k == 3) PetscCall(FillDense(B[0], columns[0], 80));
   }
   for (int k = 0; k < 2; k++) {
-    PetscCall(MatDestroy(&B[k]));
-    PetscCall(MatDestroy(&C[k]));
+    PetscCall(Destroy(&B[k], &C[k]));
   }
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFree(x));
@@ -249,9 +237,7 @@ static PetscErrorCode Bind(Test *t, Record *r)
     PetscCall(MatBindToCPU(B, (PetscBool)(k == 0 && size > 1)));
     PetscCall(MatBindToCPU(C, (PetscBool)(k == 1 && size > 1)));
   }
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&C));
+  PetscCall(Destroy(&A, &B, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -273,8 +259,7 @@ static PetscErrorCode NonFinite(Test *t, Record *r)
     if (i == N - 1) PetscCall(MatSetValue(B, i, 2, PETSC_INFINITY, INSERT_VALUES));
     if (i % 5 == 2) PetscCall(MatSetValue(B, i, 4, NAN, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(B));
   PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
   PetscCall(MatGetOwnershipRange(C, &s, &e));
   for (PetscInt q = 0; q < columns; q++) {
@@ -285,9 +270,7 @@ static PetscErrorCode NonFinite(Test *t, Record *r)
       PetscCall(RecordAdd(r, "finite at row", i, PetscIsInfOrNanScalar(value) ? 0 : 1, 0, NULL));
     }
   }
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&C));
+  PetscCall(Destroy(&A, &B, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -313,10 +296,7 @@ static PetscErrorCode Replace(Test *t, Record *r)
   PetscCall(MatProductReplaceMats(A, D, NULL, C));
   PetscCall(MatProductNumeric(C));
   PetscCall(RecordColumns(r, "other factors", A, D, 0, PETSC_FALSE, C));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&D));
+  PetscCall(Destroy(&A, &B, &C, &D));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -67,10 +67,7 @@ static PetscErrorCode Mixed(Test *t, Record *r)
         PetscCall(VecScale(b, 2.));
         PetscCall(Product(A, op, x, NULL, z));
         PetscCall(RecordVec(r, "z = op(A) 2x at", z, b, 0));
-        PetscCall(VecDestroy(&x));
-        PetscCall(VecDestroy(&y));
-        PetscCall(VecDestroy(&z));
-        PetscCall(VecDestroy(&b));
+        PetscCall(Destroy(&x, &y, &z, &b));
       }
     }
     PetscCall(MatScale(A, -1.5));
@@ -155,12 +152,7 @@ static PetscErrorCode Stale(Test *t, Record *r)
     PetscCall(VecFill(d, 9));
   }
   PetscCall(RecordMat(t, r, "type at the end", A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&l));
-  PetscCall(VecDestroy(&d));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &l, &d, &B, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -181,8 +173,7 @@ static PetscErrorCode Diagonal(Test *t, Record *r)
     if (k == 2) PetscCall(MatShift(A, 1.));
   }
   PetscCall(RecordMat(t, r, "type", A));
-  PetscCall(VecDestroy(&d));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&d, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -247,9 +238,7 @@ static PetscErrorCode Factor(Test *t, Record *r)
     PetscCall(MatDestroy(&F));
   }
   PetscCall(RecordMat(t, r, "type after the factorizations", A));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -328,11 +317,7 @@ static PetscErrorCode Repeat(Test *t, Record *r)
     }
     PetscCall(VecDestroyVecs(9, &chain));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &z, &B, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -374,11 +359,7 @@ static PetscErrorCode Grid(Test *t, Record *r)
       PetscCall(RecordType(t, r, "type after MatSetFromOptions", A));
       PetscCall(MatScale(A, 2.));
     }
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&y));
-    PetscCall(MatDestroy(&A));
-    PetscCall(MatDestroy(&R));
-    PetscCall(DMDestroy(&dm));
+    PetscCall(Destroy(&x, &y, &A, &R, &dm));
     PetscCall(PetscOptionsClearValue(NULL, "-grid_mat_type"));
     PetscCall(PetscOptionsClearValue(NULL, "-grid_dm_mat_type"));
     PetscCall(PetscOptionsClearValue(NULL, "-grid_dm_vec_type"));
@@ -459,11 +440,7 @@ static PetscErrorCode Graph(Test *t, Record *r)
   }
   PetscCall(VecScale(b, 2.));
   PetscCall(RecordVec(r, "(y + A x) - 2 y at row", z, b, 0));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &z, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -506,8 +483,7 @@ static PetscErrorCode Memory(Test *t, Record *r)
 
           PetscCall(MatSetValues(A, 1, &i, 4, cols, vals, INSERT_VALUES));
         }
-        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemble(A));
         for (int k = 0; k < 4; k++) {
           PetscCall(MatMult(A, x, y));
           PetscCall(MatMultAdd(A, x, y, y));
@@ -520,10 +496,7 @@ static PetscErrorCode Memory(Test *t, Record *r)
       PetscCall(MatMult(B, x, y));
       PetscCall(MatBindToCPU(B, PETSC_TRUE));
       PetscCall(MatMult(B, x, y));
-      PetscCall(MatDestroy(&B));
-      PetscCall(MatDestroy(&A));
-      PetscCall(VecDestroy(&x));
-      PetscCall(VecDestroy(&y));
+      PetscCall(Destroy(&B, &A, &x, &y));
     }
     PetscCallCUDA(cudaDeviceSynchronize());
     PetscCallCUDA(cudaMemGetInfo(&after, &total));

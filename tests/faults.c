@@ -194,8 +194,7 @@ static PetscErrorCode NewPattern(Life *l)
       PetscCall(MatSetValue(both[k], i, (7 * i + 1) % N, Value(i, 1, 8), INSERT_VALUES));
       PetscCall(MatSetValue(both[k], i, N - 1 - i % N, Value(i, 2, 8), INSERT_VALUES));
     }
-    PetscCall(MatAssemblyBegin(both[k], MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(both[k], MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(both[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -288,8 +287,7 @@ static PetscErrorCode SubMatrix(Life *l)
   PetscCall(ISCreateStride(PETSC_COMM_WORLD, (re - rs) / 2, rs, 2, &row));
   PetscCall(ISCreateStride(PETSC_COMM_WORLD, (ce - cs) / 2, cs, 2, &col));
   ierr = MatCreateSubMatrix(l->A, row, col, MAT_INITIAL_MATRIX, &l->B);
-  PetscCall(ISDestroy(&row));
-  PetscCall(ISDestroy(&col));
+  PetscCall(Destroy(&row, &col));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -310,8 +308,7 @@ static PetscErrorCode Ordering(Life *l)
 
   PetscFunctionBegin;
   PetscCall(MatGetOrdering(l->A, MATORDERINGEVCHYB, &row, &col));
-  PetscCall(ISDestroy(&row));
-  PetscCall(ISDestroy(&col));
+  PetscCall(Destroy(&row, &col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -457,15 +454,7 @@ static PetscErrorCode LifeBegin(const Phase *p, const Case *c, const char *type,
 static PetscErrorCode LifeEnd(Life *l)
 {
   PetscFunctionBegin;
-  PetscCall(MatDestroy(&l->A));
-  PetscCall(MatDestroy(&l->B));
-  PetscCall(MatDestroy(&l->R));
-  PetscCall(VecDestroy(&l->x));
-  PetscCall(VecDestroy(&l->y));
-  PetscCall(VecDestroy(&l->z));
-  PetscCall(VecDestroy(&l->u));
-  PetscCall(VecDestroy(&l->v));
-  PetscCall(PetscViewerDestroy(&l->viewer));
+  PetscCall(Destroy(&l->A, &l->B, &l->R, &l->x, &l->y, &l->z, &l->u, &l->v, &l->viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -502,16 +491,14 @@ static PetscErrorCode LifeCheck(Life *l, PetscBool *right)
   PetscCall(VecSet(l->y, PETSC_MAX_REAL));
   PetscCall(MatMult(l->A, l->x, l->y));
   PetscCall(SameVec(y, l->y, b, right));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&y, &b));
   PetscCall(VecDuplicate(l->v, &v));
   PetscCall(VecDuplicate(l->v, &b));
   PetscCall(ProductBounds(l->R, l->u, NULL, PETSC_TRUE, b));
   PetscCall(MatMultTranspose(l->R, l->u, v));
   PetscCall(MatMultTranspose(l->A, l->u, l->v));
   PetscCall(SameVec(v, l->v, b, right));
-  PetscCall(VecDestroy(&v));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&v, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

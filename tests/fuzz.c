@@ -198,8 +198,7 @@ static PetscErrorCode OneCase(void)
   for (int k = 0; k < 2; k++) {
     fuzz.running = both[k].type;
     PetscCall(RecordReset(&both[k].seen));
-    PetscCall(MatDestroy(&both[k].A));
-    PetscCall(MatDestroy(&both[k].B));
+    PetscCall(Destroy(&both[k].A, &both[k].B));
   }
   fuzz.running = NULL;
   PetscCall(ClearOptions());

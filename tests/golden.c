@@ -137,10 +137,7 @@ static PetscErrorCode GoldenHash(Mat A, uint64_t hash[8])
   PetscCall(HashVec(w, &hash[6]));
   PetscCall(MatMultHermitianTransposeAdd(A, y, x, w));
   PetscCall(HashVec(w, &hash[7]));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&w));
+  PetscCall(Destroy(&x, &y, &z, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

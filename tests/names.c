@@ -35,8 +35,7 @@ static PetscErrorCode Solve(Test *t, Record *r)
   for (PetscInt k = rs; shift && k < re; k++) {
     if (k % 7 == 0) PetscCall(MatSetValue(A, k, k, 0., INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecFill(b, 1));
   PetscCall(KSPCreate(t->comm, &ksp));
@@ -58,9 +57,7 @@ static PetscErrorCode Solve(Test *t, Record *r)
   }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(RecordType(t, r, "type after the solves", A));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&A, &x, &b));
   PetscCall(Options(t->arg, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -97,9 +94,7 @@ static PetscErrorCode Orderings(Test *t, Record *r)
     PetscCall(RecordIS(r, types[k], col));
     PetscCall(MatPermute(A, row, col, &B));
     PetscCall(RecordMat(t, r, "type of the permuted matrix", B));
-    PetscCall(MatDestroy(&B));
-    PetscCall(ISDestroy(&row));
-    PetscCall(ISDestroy(&col));
+    PetscCall(Destroy(&B, &row, &col));
   }
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -146,9 +141,7 @@ static PetscErrorCode Kronecker(Test *t, Record *r)
   PetscCall(MatScale(A, 2.));
   PetscCall(MatSeqAIJKron(A, B, MAT_REUSE_MATRIX, &C));
   PetscCall(RecordMat(t, r, "type of the product again", C));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&C));
+  PetscCall(Destroy(&A, &B, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -170,10 +163,7 @@ static PetscErrorCode Nest(Test *t, Record *r)
   PetscCall(MatConvert(N, MATAIJ, MAT_REUSE_MATRIX, &B));
   PetscCall(RecordMat(t, r, "type of the converted matrix again", B));
   PetscCall(RecordType(t, r, "type of a block", A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&N));
-  PetscCall(MatDestroy(&block[1]));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&B, &N, &block[1], &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -187,8 +177,7 @@ static PetscErrorCode Envelope(Test *t, Record *r)
   PetscCall(Make(t, &A));
   PetscCall(MatInvertVariableBlockEnvelope(A, MAT_INITIAL_MATRIX, &C));
   PetscCall(RecordMat(t, r, "type of the inverse", C));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&C, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -204,15 +193,12 @@ static PetscErrorCode Composite(Test *t, Record *r)
   PetscCall(MatCreateComposite(t->comm, 2, A, &C));
   PetscCall(MatSetFromOptions(C));
   PetscCall(PetscOptionsClearValue(NULL, "-mat_composite_merge_mvctx"));
-  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(C));
   PetscCall(MatCreateVecs(C, &x, &y));
   PetscCall(VecFill(x, 1));
   PetscCall(MatMult(C, x, y));
   PetscCall(RecordVec(r, "product of a sum", y, NULL, 1e3));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatDestroy(&C));
+  PetscCall(Destroy(&x, &y, &C));
   for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&A[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -235,9 +221,7 @@ static PetscErrorCode RAP(Test *t, Record *r)
   PetscCall(MatProductSymbolic(C));
   PetscCall(MatProductNumeric(C));
   PetscCall(RecordMat(t, r, "type of the product", C));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&P));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&C, &P, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -373,16 +357,13 @@ static PetscErrorCode SparseColumns(Mat A, Vec x, Vec y)
   PetscCall(MatSetType(B, type));
   PetscCall(MatSetUp(B));
   for (PetscInt k = 0; !rank && k < M; k++) PetscCall(MatSetValue(B, k, k, 1., INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(B));
   PetscCall(MatGetFactor(A, MATSOLVERMUMPS, MAT_FACTOR_LU, &F));
   PetscCall(MatLUFactorSymbolic(F, A, NULL, NULL, NULL));
   PetscCall(MatLUFactorNumeric(F, A, NULL));
   PetscCall(MatCreateDense(PetscObjectComm((PetscObject)A), m, PETSC_DECIDE, M, M, NULL, &X));
   PetscCall(MatMatTransposeSolve(F, B, X));
-  PetscCall(MatDestroy(&F));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(Destroy(&F, &B, &X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -405,9 +386,7 @@ static PetscErrorCode Refused(Test *t, Record *r, Call call)
   PetscCall(Agree(ierr, &any));
   PetscCall(RecordInt(r, "refused as documented", reference || any));
   PetscCall(RecordMat(t, r, "type after the refusal", A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -44,8 +44,7 @@ static PetscErrorCode Diagonal(Test *t, Record *r)
     PetscCall(ISGetLocalSize(rows, &re));
     PetscCall(RecordInt(r, "nonzero rows", re));
   }
-  PetscCall(ISDestroy(&rows));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&rows, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -87,8 +86,7 @@ static PetscErrorCode Reductions(Test *t, Record *r)
   PetscCall(MatGetColumnSums(A, sums));
   for (PetscInt j = 0; j < N; j++) PetscCall(RecordAdd(r, "column sum", j, sums[j], 1e4 * PETSC_MACHINE_EPSILON, NULL));
   PetscCall(PetscFree3(where, cols, sums));
-  PetscCall(VecDestroy(&v));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&v, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -129,8 +127,7 @@ static PetscErrorCode Structure(Test *t, Record *r)
   PetscCall(ISGetLocalSize(cols, &re));
   PetscCall(RecordInt(r, "owned rows", rs));
   PetscCall(RecordInt(r, "owned columns", re));
-  PetscCall(ISDestroy(&rows));
-  PetscCall(ISDestroy(&cols));
+  PetscCall(Destroy(&rows, &cols));
   if (t->size > 1) {
     PetscCall(MatGetGhosts(A, &nghosts, &ghosts));
     for (PetscInt k = 0; k < nghosts; k++) PetscCall(RecordAdd(r, "ghost", k, ghosts[k], 0, NULL));
@@ -187,8 +184,7 @@ static PetscErrorCode Axpy(Test *t, Record *r)
     PetscCall(RecordMat(t, r, "type of A + 2 A", A));
     PetscCall(MatAXPY(A, 0., B, SUBSET_NONZERO_PATTERN));
     PetscCall(RecordMat(t, r, "type of A + 0 B", A));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&A));
+    PetscCall(Destroy(&B, &A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -210,8 +206,7 @@ static PetscErrorCode Copy(Test *t, Record *r)
   PetscCall(MatScale(A, 2.));
   PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
   PetscCall(RecordMat(t, r, "type of the second copy", B));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&B, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -228,8 +223,7 @@ static PetscErrorCode MakeShifted(Test *t, PetscInt first, const char *type, Mat
   PetscCall(MatGetOwnershipRange(*A, &rs, &re));
   PetscCall(MatGetSize(*A, NULL, &N));
   for (PetscInt i = rs; i < re; i++) PetscCall(MatSetValue(*A, i, (i + first) % N, Value(i, first, 5), INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -262,8 +256,7 @@ static PetscErrorCode ConvertOther(Test *t, Record *r)
     else
       PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
     PetscCall(RecordProducts(r, B, PETSC_TRUE));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&A));
+    PetscCall(Destroy(&B, &A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -343,8 +336,7 @@ static PetscErrorCode Convert(Test *t, Record *r)
     PetscCall(MatConvert(B, t->type, MAT_REUSE_MATRIX, &C));
     PetscCall(RecordBack(t, r, "type of the reused matrix after the way back", C));
   }
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&B));
+  PetscCall(Destroy(&C, &B));
   PetscCall(MatConvert(A, other, MAT_INPLACE_MATRIX, &A));
   PetscCall(RecordMat(t, r, "type after conversion in place", A));
   if (t->arg) PetscCall(RecordRequested(r, A, other));

@@ -114,11 +114,7 @@ static PetscErrorCode Values(Test *t, Record *r)
     PetscCall(MatSetFromOptions(A));
   }
   PetscCall(RecordMat(t, r, "type after the sweep", A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &z, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -254,8 +250,7 @@ static PetscErrorCode Arguments(Test *t, Record *r)
   }
   PetscCall(PetscSpMVInitializePackage()); /* may be called any number of times */
   PetscCall(Touch(A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -269,8 +264,7 @@ static PetscErrorCode LoadFile(const char *name, const char *type, PetscErrorCod
   PetscCall(MatSetType(A, type));
   PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, name, FILE_MODE_READ, &v));
   Expecting(*ierr, MatLoad(A, v));
-  PetscCall(PetscViewerDestroy(&v));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&v, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -361,8 +355,7 @@ static PetscErrorCode Names(Test *t, Record *r)
     PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 10, 12));
     PetscCall(MatSetFromOptions(A));
     PetscCall(MatSetUp(A));
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(PetscSpMVGetFormat(A, &format));
     PetscCall(PetscStrcmp(format, under, &is));
     PetscCheck(is, t->comm, PETSC_ERR_PLIB, "-mat_type %s: PetscSpMVGetFormat() answers %s", name,
@@ -475,8 +468,7 @@ static PetscErrorCode Counts(Test *t, Record *r)
       PetscCall(
           MatSetValue(A, t->rank * m + i, (t->rank + 1) % t->size * m + (i + k) % m, Value(i, k, 1), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(CheckCounts(A));
   PetscCall(MatDestroy(&A));
   PetscCall(MatCreate(t->comm, &A));
@@ -519,8 +511,7 @@ static PetscErrorCode Prefix(Test *t, Record *r)
              a.stored, b.stored);
   PetscCall(PetscOptionsClearValue(NULL, "-other_mat_spmv_kernel"));
   PetscCall(Kernel(NULL));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
+  PetscCall(Destroy(&A, &B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -686,9 +677,7 @@ static PetscErrorCode Single(Test *t, Record *r)
     PetscCheck(rough || !inexact, t->comm, PETSC_ERR_PLIB, "the products are those of double precision");
     PetscCall(VecDestroy(&z));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&x, &y, &b));
   PetscCall(RecordEntries(r, A));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -724,16 +713,14 @@ static PetscErrorCode SeqAIJType(Test *t, Record *r)
     PetscCall(MatDestroy(&C));
     PetscCall(MatRARt(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
     PetscCall(RecordMat(t, r, "type of A^T A A", C));
-    PetscCall(MatDestroy(&C));
-    PetscCall(MatDestroy(&B));
+    PetscCall(Destroy(&C, &B));
     PetscCall(MatGetLocalSize(A, &m, &n));
     PetscCall(MatGetSize(A, &M, &N));
     PetscCall(MatGetOwnershipRange(A, &rs, NULL));
     PetscCall(ISCreateStride(t->comm, m, rs, 1, &is));
     PetscCall(MatCreateSubMatrix(A, is, NULL, MAT_INITIAL_MATRIX, &B));
     PetscCall(RecordMat(t, r, "type of the submatrix", B));
-    PetscCall(MatDestroy(&B));
-    PetscCall(ISDestroy(&is));
+    PetscCall(Destroy(&B, &is));
     PetscCall(ISCreateStride(PETSC_COMM_SELF, (M + 1) / 2, 0, 2, &is));
     PetscCall(MatCreateSubMatrices(A, 1, &is, &is, MAT_INITIAL_MATRIX, &S));
     PetscCall(RecordMat(t, r, "type of a matrix of MatCreateSubMatrices", S[0]));
@@ -742,8 +729,7 @@ static PetscErrorCode SeqAIJType(Test *t, Record *r)
     PetscCall(MakeOperand(t, n, PETSC_DECIDE, N, 6, t->type, &B));
     PetscCall(MatPtAP(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
     PetscCall(RecordMat(t, r, "type of P^T A P", C));
-    PetscCall(MatDestroy(&C));
-    PetscCall(MatDestroy(&B));
+    PetscCall(Destroy(&C, &B));
     for (int l = 0; to[l]; l++) { /* PETSc chooses the type of the result, as it does for aij */
       PetscCall(MatConvert(A, to[l], MAT_INITIAL_MATRIX, &B));
       PetscCall(RecordProducts(r, B, PETSC_TRUE));

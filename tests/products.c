@@ -29,10 +29,7 @@ static PetscErrorCode Mult(Test *t, Record *r)
   PetscCall(VecSet(b, 0.));
   PetscCall(RecordVec(r, "A 0 at row", y, b, 0));
   PetscCall(RecordMat(t, r, "type", A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -66,9 +63,7 @@ static PetscErrorCode NonFinite(Test *t, Record *r)
     PetscCall(VecRestoreArrayRead(y, &ya));
     PetscCall(VecGetOwnershipRange(x, &s, &e));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -110,13 +105,7 @@ static PetscErrorCode MultAdd(Test *t, Record *r)
     PetscCall(MatResidual(A, y, x, z));
     PetscCall(RecordVec(r, "y - A x at row", z, b, 0));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&cols));
-  PetscCall(VecDestroy(&rows));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &z, &b, &cols, &rows, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -140,8 +129,7 @@ static PetscErrorCode MultEqual(Test *t, Record *r)
   PetscCall(MatScale(T, 2.));
   PetscCall(MatMultEqual(A, T, 5, &same));
   PetscCall(RecordInt(r, "MatMultEqual with another", same));
-  PetscCall(MatDestroy(&T));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&T, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -215,9 +203,7 @@ static PetscErrorCode DenseFirst(Test *t, Record *r)
     PetscCall(RecordMat(t, r, "type of E A", C));
     PetscCall(MatScale(A, -2.));
   }
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&E));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&C, &E, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -242,17 +228,13 @@ static PetscErrorCode MAIJ(Test *t, Record *r)
   PetscCall(RecordVec(r, "interpolation", y, NULL, 100));
   PetscCall(MatMultTranspose(M, y, x));
   PetscCall(RecordVec(r, "restriction", x, NULL, 100));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
+  PetscCall(Destroy(&x, &y));
   for (int k = 0; k < 3; k++) {
     PetscCall(MatPtAP(A, M, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
     PetscCall(RecordMat(t, r, "type of the Galerkin product", C));
     PetscCall(MatScale(A, 1.5));
   }
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&M));
-  PetscCall(MatDestroy(&P));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&C, &M, &P, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -269,9 +251,7 @@ static PetscErrorCode Kron(Test *t, Record *r)
     PetscCall(RecordMat(t, r, "type of the Kronecker product", C));
     PetscCall(MatScale(A, 2.));
   }
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&C, &B, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -309,8 +289,7 @@ static PetscErrorCode Composed(Test *t, Record *r)
     PetscCall(ISCreateStride(t->comm, (m + 1) / 2, rs, 2, &rows));
     PetscCall(ISCreateStride(t->comm, (n + 1) / 2, cs, 2, &cols));
     PetscCall(MatCreateSubMatrixVirtual(A, rows, cols, &C));
-    PetscCall(ISDestroy(&rows));
-    PetscCall(ISDestroy(&cols));
+    PetscCall(Destroy(&rows, &cols));
   }
   PetscCall(RecordProducts(r, C, PETSC_FALSE));
   PetscCall(MatScale(A, 2.));
@@ -320,8 +299,7 @@ static PetscErrorCode Composed(Test *t, Record *r)
     PetscCall(RecordMat(t, r, "type of the nest converted", D));
     PetscCall(MatDestroy(&D));
   }
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&C, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -366,10 +344,7 @@ static PetscErrorCode Vectors(Test *t, Record *r)
   }
   PetscCall(VecDestroy(&w));
   PetscCall(PetscFree(a));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -381,8 +356,7 @@ static PetscErrorCode ComputeOperator(Test *t, Record *r)
   PetscCall(Make(t, &A));
   PetscCall(MatComputeOperator(A, MATDENSE, &B));
   PetscCall(RecordMat(t, r, "type of the operator", B));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&B, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

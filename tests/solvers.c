@@ -66,9 +66,7 @@ static PetscErrorCode Solve(Test *t, Record *r)
   PetscCall(KSPDestroy(&ksp));
   /* a preconditioner must not change the type of its operand permanently */
   PetscCall(RecordType(t, r, "type after the solves", A));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&A, &x, &b));
   PetscCall(Options(options, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -111,10 +109,7 @@ static PetscErrorCode SolveColumns(Test *t, Record *r)
     }
     PetscCall(MatScale(A, 1.5));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(Destroy(&ksp, &A, &B, &X));
   PetscCall(Options(t->arg, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -156,8 +151,7 @@ static PetscErrorCode Operator(KSP ksp, Mat J, Mat P, void *ctx)
       }
     }
   }
-  PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -232,8 +226,7 @@ static PetscErrorCode Grid(Test *t, Record *r)
       }
     }
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(DMDestroy(&dm));
+  PetscCall(Destroy(&ksp, &dm));
   PetscCall(Options(options, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -294,9 +287,7 @@ static PetscErrorCode Newton(Test *t, Record *r)
     PetscCall(RecordAdd(r, "norm of step", k, norms[k], 1e-3 * norms[k] + 1e-9 * norms[0], NULL));
   PetscCall(SNESGetJacobian(snes, NULL, &J, NULL, NULL));
   PetscCall(RecordType(t, r, "type of the Jacobian", J));
-  PetscCall(VecDestroy(&x));
-  PetscCall(SNESDestroy(&snes));
-  PetscCall(DMDestroy(&dm));
+  PetscCall(Destroy(&x, &snes, &dm));
   PetscCall(Options(t->arg + host, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

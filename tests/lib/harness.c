@@ -25,8 +25,7 @@ PetscErrorCode MakeOperand(Test *t, PetscInt m, PetscInt n, PetscInt M, PetscInt
     for (PetscInt k = 0; k < 3 && N > 0; k++)
       PetscCall(MatSetValue(*P, i, (i / 2 + k * k) % N, Value(i, k, 11), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*P, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -78,8 +77,7 @@ PetscErrorCode RecordType(Test *t, Record *r, const char *what, Mat A)
 
       PetscCall(MatCreateVecs(A, &x, &y));
       PetscCall(MatMult(A, x, y));
-      PetscCall(VecDestroy(&x));
-      PetscCall(VecDestroy(&y));
+      PetscCall(Destroy(&x, &y));
     }
     PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
     PetscCall(IsType(Ad, t->type, &kept));
@@ -153,9 +151,7 @@ PetscErrorCode TestDense(Test *t, Record *r, PetscBool device)
     PetscCall(MatScale(A, -2.));
   }
   for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&C[k]));
-  PetscCall(MatDestroy(&D));
-  PetscCall(MatDestroy(&E));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&D, &E, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -168,8 +164,7 @@ PetscErrorCode Touch(Mat A)
   PetscCall(VecFill(x, 31));
   PetscCall(MatMult(A, x, y));
   PetscCall(MatMultAdd(A, x, y, y));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
+  PetscCall(Destroy(&x, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -38,6 +38,21 @@ PetscErrorCode VecFill(Vec v, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MatAssemble(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode DestroyObjects(void *objects[])
+{
+  PetscFunctionBegin;
+  for (int k = 0; objects[k]; k++) PetscCall(PetscObjectDestroy((PetscObject *)objects[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode FillDense(Mat D, PetscInt columns, PetscInt seed)
 {
   PetscInt s, e;
@@ -47,8 +62,7 @@ PetscErrorCode FillDense(Mat D, PetscInt columns, PetscInt seed)
   for (PetscInt i = s; i < e; i++) {
     for (PetscInt j = 0; j < columns; j++) PetscCall(MatSetValue(D, i, j, Value(i, j, seed), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(D, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(D, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(D));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -279,8 +293,7 @@ PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A)
       for (PetscInt k = 0; k < n; k++) PetscCall(MatSetValue(A, i, cols[k], Value(i, cols[k], seed), INSERT_VALUES));
     PetscCall(MatRestoreRow(R, i, &n, &cols, &vals));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -365,8 +378,7 @@ PetscErrorCode MakeRows(MPI_Comm comm, const Case *c, Mat *R)
     PetscCall(MatSetValues(*R, 1, &i, len, cols, vals, INSERT_VALUES));
   }
   PetscCall(PetscFree2(cols, vals));
-  PetscCall(MatAssemblyBegin(*R, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*R, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -61,6 +61,11 @@ PetscReal Hash(PetscInt i, PetscInt j, PetscInt k);
 PetscScalar Value(PetscInt i, PetscInt j, PetscInt k);
 /* Sets entry i to Value(i, 0, seed) */
 PetscErrorCode VecFill(Vec v, PetscInt seed);
+/* Assembles a matrix for use */
+PetscErrorCode MatAssemble(Mat A);
+/* Destroys PETSc objects of any classes: Destroy(&x, &y, &A) */
+#define Destroy(...) DestroyObjects((void *[]){__VA_ARGS__, NULL})
+PetscErrorCode DestroyObjects(void *objects[]);
 /* The entries of a dense matrix, set one by one with MatSetValue() */
 PetscErrorCode FillDense(Mat D, PetscInt columns, PetscInt seed);
 

@@ -200,8 +200,7 @@ PetscErrorCode RecordProducts(Record *r, Mat A, PetscBool entries)
     PetscCall(RecordVec(r, "A^T x at column", x, b, 1e4));
     PetscCall(VecDestroy(&b));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
+  PetscCall(Destroy(&x, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

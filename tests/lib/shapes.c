@@ -298,8 +298,7 @@ PetscErrorCode SetLocalRows(Mat A, const LocalRows *r)
 
     PetscCall(MatSetValues(A, 1, &row, r->i[i + 1] - r->i[i], r->j + r->i[i], r->v + r->i[i], INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -154,8 +154,6 @@ PetscErrorCode ProductCheck(Mat A, const LocalRows *r, const char *what)
   fuzz.checks += ye - ys;
   PetscCall(VecRestoreArrayRead(z, &z_));
   PetscCall(PetscFree(sum));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
+  PetscCall(Destroy(&x, &y, &z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -84,8 +84,7 @@ PetscErrorCode WithSplitArrays(Test *t, Record *r)
   for (PetscInt k = 1; k < 3; k++) {
     Columns(m, n, 3 * k, PETSC_TRUE, j, v);
     for (PetscInt l = 0; l < oi[m]; l++) ov[l] = Value(l, k, 8);
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(RecordMat(t, r, "type after the arrays changed", A));
   }
   PetscCall(MatDestroy(&A));

@@ -64,8 +64,7 @@ PetscErrorCode MatrixMarket(Test *t, Record *r)
   PetscCall(MatSetUp(B));
   for (int k = 0; k < 4; k++)
     PetscCall(MatSetValue(B, at[k][0], at[k][1], t->size > 1 ? value[k] / t->size : value[k], ADD_VALUES));
-  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(B));
   PetscCall(MatAXPY(B, -1., A, SAME_NONZERO_PATTERN));
   for (int k = 0; k < 2; k++) {
     PetscReal norm;
@@ -75,8 +74,7 @@ PetscErrorCode MatrixMarket(Test *t, Record *r)
     PetscCheck(same, t->comm, PETSC_ERR_PLIB, "a file is read as other numbers, norm %g", (double)norm);
   }
   PetscCall(RecordMat(t, r, "type of a file's matrix", A));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
+  PetscCall(Destroy(&A, &B));
   for (size_t k = 0; k <= PETSC_STATIC_ARRAY_LENGTH(bad); k++) {
     const size_t last = PETSC_STATIC_ARRAY_LENGTH(bad);
 

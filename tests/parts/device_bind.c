@@ -24,9 +24,7 @@ static PetscErrorCode Products(Test *t, Record *r, const char *what, Mat A, Vec 
   PetscCall(ProductBounds(A, y, NULL, PETSC_TRUE, b));
   PetscCall(MatMultTranspose(A, y, c));
   PetscCall(RecordVec(r, what, c, b, 0));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&c));
-  PetscCall(VecDestroy(&d));
+  PetscCall(Destroy(&b, &c, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -53,17 +51,14 @@ PetscErrorCode Bind(Test *t, Record *r)
     if (k == 3) PetscCall(FillLike(t->R, 33, A));
     if (k == 4 || k == 5) {
       for (PetscInt i = rs; i < re; i += 3) PetscCall(MatSetValue(A, i, (i * 5 + k) % N, 7., ADD_VALUES));
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
     }
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(Products(t, r, "product of a duplicate at", B, x, y));
     PetscCall(MatDestroy(&B));
   }
   PetscCall(RecordMat(t, r, "type at the end", A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -92,9 +87,7 @@ PetscErrorCode BindBelow(Test *t, Record *r)
     if (!k) PetscCall(Products(t, r, "product at", A, x, y));
     PetscCall(MatScale(A, 2.));
     PetscCall(RecordMat(t, r, "type when scaled", A));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&y));
-    PetscCall(MatDestroy(&A));
+    PetscCall(Destroy(&x, &y, &A));
     PetscCall(PetscOptionsClearValue(NULL, "-below_mat_bind_below"));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -125,8 +118,7 @@ PetscErrorCode BindSome(Test *t, Record *r)
     for (PetscInt k = -1; k < 3; k++)
       PetscCall(MatSetValue(A, i, (i + k * 3 + N) % N, 1. + .1 * (i % 7) + k, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(MatCreateVecs(A, &x, &y));
   for (int k = 0; k < 6; k++) {
     if (k == 2) PetscCall(MatBindToCPU(A, PETSC_FALSE));
@@ -144,8 +136,6 @@ PetscErrorCode BindSome(Test *t, Record *r)
     PetscCall(MatScale(A, 1.5));
   }
   PetscCall(RecordMat(t, r, "type at the end", A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

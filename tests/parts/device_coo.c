@@ -62,8 +62,7 @@ PetscErrorCode COO(Test *t, Record *r)
     PetscCall(MatMult(A, x, y));
     PetscCall(FreeArray(t, &d));
     PetscCall(RecordVec(r, "A x at row", y, NULL, 1e4));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&y));
+    PetscCall(Destroy(&x, &y));
     if (step > 1) PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
   }
   PetscCall(PetscFree(v));
@@ -122,8 +121,7 @@ PetscErrorCode COOErrors(Test *t, Record *r)
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
     PetscCall(MatSetValue(A, 0, N - 1, 1.0, INSERT_VALUES));
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
     ierr = MatSetValuesCOO(A, value, INSERT_VALUES);
     PetscCall(PetscPopErrorHandler());

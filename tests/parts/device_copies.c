@@ -39,8 +39,7 @@ static PetscErrorCode MakeBand(Test *t, PetscBool holes, PetscInt seed, Mat *A)
       PetscCall(MatSetValue(*A, i, j, Value(i, j, seed), INSERT_VALUES));
     }
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -105,8 +104,7 @@ static PetscErrorCode ZeroSome(Record *r, Mat A, PetscBool columns, PetscBool ve
   if (rows[2] % 5 == 0) rows[2]++;
   PetscCall((columns ? MatZeroRowsColumns : MatZeroRows)(A, 3, rows, diag, x, b));
   if (b) PetscCall(RecordVec(r, "right-hand side", b, NULL, 1e3));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&x, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 static PetscErrorCode ZeroRows(Test *t, Record *r, Mat *A, Mat *B)
@@ -196,8 +194,7 @@ static PetscErrorCode Assemble(Test *t, Record *r, Mat *A, Mat *B)
     if (i % 3) PetscCall(MatSetValues(*A, 1, &i, n, cols, vals, ADD_VALUES)); /* the other rows stay zero */
     PetscCall(MatRestoreRow(R, i, &n, &cols, &vals));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscCall(MatDestroy(&R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -214,8 +211,7 @@ static PetscErrorCode ZeroShiftAdd(Test *t, Record *r, Mat *A, Mat *B)
     if (k == 2) PetscCall(MatScale(*A, 3.));
     PetscCall(MatGetOwnershipRange(*A, &rs, &re));
     PetscCall(MatSetValue(*A, rs, rs, 1., ADD_VALUES));
-    PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(*A));
     PetscCall(RecordEntries(r, *A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -236,19 +232,16 @@ static PetscErrorCode Several(Test *t, Record *r, Mat *A, Mat *B)
   PetscCall(MatAXPY(*A, 2., D, SAME_NONZERO_PATTERN));
   PetscCall(MatGetOwnershipRange(D, &rs, &re));
   PetscCall(MatSetValue(D, rs, rs, 5., INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(D, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(D, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(D));
   PetscCall(RecordMat(t, r, "type of a duplicate", D));
   PetscCall(MatCopy(D, *A, SAME_NONZERO_PATTERN));
   PetscCall(RecordMat(t, r, "type after MatCopy()", *A));
   PetscCall(MatScale(*B, 2.));
   PetscCall(MatTranspose(*B, MAT_REUSE_MATRIX, &C));
   PetscCall(MatSetValue(C, rs, rs, 6., INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(C));
   PetscCall(RecordMat(t, r, "type of the transpose", C));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&D));
+  PetscCall(Destroy(&C, &D));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -290,9 +283,7 @@ static PetscErrorCode ApplyJacobi(Test *t, Record *r, Mat A, PetscBool zeros)
   }
   PetscCall(PCJacobiGetFixDiagonal(pc, &looks));
   PetscCall(RecordInt(r, "zeros are looked for", looks));
-  PetscCall(PCDestroy(&pc));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&pc, &x, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -360,8 +351,7 @@ static PetscErrorCode CopyOnce(Test *t, Record *r, const Copying *c, int newest,
   PetscCall(RecordType(t, r, "type afterwards", A));
   PetscCall(RecordEntries(r, A));
   if (newest == 2) PetscCall(RecordProducts(r, A, PETSC_TRUE));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
+  PetscCall(Destroy(&A, &B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -146,8 +146,7 @@ static PetscErrorCode ZeroRows(Actor *a)
     PetscCall(MatZeroRows(a->A, n, rows, kind ? 1.5 : 0., vectors ? x : NULL, vectors ? b : NULL));
   PetscCall(SeeVec(a, "right-hand side", b, 100));
   PetscCall(MatSetOption(a->A, MAT_KEEP_NONZERO_PATTERN, PETSC_FALSE));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&x, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -174,8 +173,7 @@ static PetscErrorCode Reassemble(Mat A)
 {
   PetscFunctionBegin;
   if (fuzz.size > 1) {
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -212,8 +210,7 @@ static PetscErrorCode Diagonals(Actor *a)
     PetscCall(MatDiagonalSet(a->A, l, kind == 3 ? INSERT_VALUES : ADD_VALUES));
     PetscCall(Reassemble(a->A));
   }
-  PetscCall(VecDestroy(&l));
-  PetscCall(VecDestroy(&r));
+  PetscCall(Destroy(&l, &r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

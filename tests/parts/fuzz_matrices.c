@@ -65,8 +65,7 @@ static PetscErrorCode SubMatrix(Actor *a)
     PetscCall(MatCreateSubMatrix(a->A, rows, cols, MAT_REUSE_MATRIX, &S));
     PetscCall(SeeMat(a, "the submatrix reused", S, 1));
   }
-  PetscCall(ISDestroy(&rows));
-  PetscCall(ISDestroy(&cols));
+  PetscCall(Destroy(&rows, &cols));
   PetscCall(AdoptOrDestroy(a, &S));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -95,8 +94,7 @@ static PetscErrorCode SubMatrices(Actor *a)
     PetscCall(MatCreateSubMatrices(a->A, 1, &rows, &cols, MAT_REUSE_MATRIX, &S));
   }
   PetscCall(MatDestroySubMatrices(1, &S));
-  PetscCall(ISDestroy(&rows));
-  PetscCall(ISDestroy(&cols));
+  PetscCall(Destroy(&rows, &cols));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -122,8 +120,7 @@ static PetscErrorCode Permute(Actor *a)
   PetscCall(MatPermute(a->A, rows, cols, &S));
   if (fuzz.size == 1) PetscCall(HasFormat(a, S, "the permuted matrix")); /* on several ranks, PETSc creates it as AIJ */
   PetscCall(SeeMat(a, "the permuted matrix", S, 1));
-  PetscCall(ISDestroy(&rows));
-  PetscCall(ISDestroy(&cols));
+  PetscCall(Destroy(&rows, &cols));
   PetscCall(AdoptOrDestroy(a, &S));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -252,8 +249,7 @@ static PetscErrorCode DenseProducts(Actor *a)
     for (PetscInt j = 0; j < columns; j++)
       PetscCall(MatSetValue(D, i, j, XValue(X_RANDOM, i, salt + j), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(D, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(D, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(D));
   PetscCall(PetscMalloc1(PetscMax(M, N), &sum));
   /* PETSc 3.26 computes A^T D again with A's earlier values on a device */
   for (int k = 0; k < (kind && fuzz.device ? 1 : 2); k++) {
@@ -281,8 +277,7 @@ static PetscErrorCode DenseProducts(Actor *a)
     PetscCall(MatScale(a->A, 0.5));
   }
   PetscCall(PetscFree(sum));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&D));
+  PetscCall(Destroy(&C, &D));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -86,8 +86,7 @@ static PetscErrorCode Relax(Actor *a)
   PetscCall(
       MatSOR(a->A, b, omega, (MatSORType)(types[kind] | (Chance(30) ? SOR_ZERO_INITIAL_GUESS : 0)), 0., its, 1, x));
   PetscCall(SeeVec(a, "relaxed", x, 1e5));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&x, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -149,14 +148,9 @@ static PetscErrorCode Factorize(Actor *a)
     PetscCall(SeeVec(a, "solution", x, 1e5));
     PetscCall(MatScale(S, 2.));
   }
-  PetscCall(MatDestroy(&F));
-  PetscCall(ISDestroy(&row));
-  PetscCall(ISDestroy(&col));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&F, &row, &col, &x, &b));
   if (!C && S != a->A) PetscCall(MatScale(a->A, 4.)); /* as the copy was scaled */
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&C));
+  PetscCall(Destroy(&S, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -213,10 +207,7 @@ static PetscErrorCode Solve(Actor *a)
     PetscCall(MatScale(a->A, 2.));
     if (S != a->A) PetscCall(MatScale(S, 2.));
   }
-  PetscCall(MatDestroy(&S));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&S, &ksp, &x, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -164,10 +164,7 @@ static PetscErrorCode Wrong(Actor *a)
     Try(a, "conversion to no type", MatConvert(a->A, "nothing", MAT_INITIAL_MATRIX, &Y));
   }
   }
-  PetscCall(MatDestroy(&X));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&wrong));
+  PetscCall(Destroy(&X, &x, &y, &wrong));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

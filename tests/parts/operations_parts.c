@@ -29,12 +29,10 @@ PetscErrorCode Shell(Test *t, Record *r)
   PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))ShellMult));
   PetscCall(MatConvert(S, t->type, MAT_INITIAL_MATRIX, &B));
   PetscCall(RecordMat(t, r, "type of the shell's conversion", B));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&S));
+  PetscCall(Destroy(&B, &S));
   PetscCall(MatConvert(A, MATSHELL, MAT_INITIAL_MATRIX, &S));
   PetscCall(RecordMat(t, r, "type of the conversion to shell", S));
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&S, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -99,9 +97,7 @@ PetscErrorCode Permute(Test *t, Record *r)
   PetscCall(ISSetPermutation(cols));
   PetscCall(MatPermute(A, rows, cols, &B));
   PetscCall(RecordMat(t, r, "type of the permuted matrix", B));
-  PetscCall(MatDestroy(&B));
-  PetscCall(ISDestroy(&rows));
-  PetscCall(ISDestroy(&cols));
+  PetscCall(Destroy(&B, &rows, &cols));
   PetscCall(PetscFree(p));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -128,9 +124,7 @@ PetscErrorCode SubMatrix(Test *t, Record *r)
     PetscCall(MatScale(A, 2.));
     PetscCall(MatCreateSubMatrix(A, rows, cols, MAT_REUSE_MATRIX, &B));
     PetscCall(RecordMat(t, r, "type of the submatrix reused", B));
-    PetscCall(MatDestroy(&B));
-    PetscCall(ISDestroy(&rows));
-    PetscCall(ISDestroy(&cols));
+    PetscCall(Destroy(&B, &rows, &cols));
   }
   /* a submatrix for each rank, with rows of other ranks, too */
   PetscCall(ISCreateStride(PETSC_COMM_SELF, (M + 1) / 2, 0, 2, &rows));
@@ -141,16 +135,14 @@ PetscErrorCode SubMatrix(Test *t, Record *r)
   PetscCall(MatCreateSubMatrices(A, 1, &rows, &cols, MAT_REUSE_MATRIX, &C));
   PetscCall(RecordMat(t, r, "type of a matrix of MatCreateSubMatrices reused", C[0]));
   PetscCall(MatDestroySubMatrices(1, &C));
-  PetscCall(ISDestroy(&rows));
-  PetscCall(ISDestroy(&cols));
+  PetscCall(Destroy(&rows, &cols));
   /* all of it: a special case inside PETSc */
   PetscCall(ISCreateStride(PETSC_COMM_SELF, M, 0, 1, &rows));
   PetscCall(ISCreateStride(PETSC_COMM_SELF, N, 0, 1, &cols));
   PetscCall(MatCreateSubMatrices(A, 1, &rows, &cols, MAT_INITIAL_MATRIX, &C));
   PetscCall(RecordMat(t, r, "type of the whole by MatCreateSubMatrices", C[0]));
   PetscCall(MatDestroySubMatrices(1, &C));
-  PetscCall(ISDestroy(&rows));
-  PetscCall(ISDestroy(&cols));
+  PetscCall(Destroy(&rows, &cols));
   if (t->c->M == t->c->N) {
     PetscCall(ISCreateStride(PETSC_COMM_SELF, m / 2, rs, 1, &over[0]));
     PetscCall(ISCreateStride(PETSC_COMM_SELF, 1, 0, 1, &over[1]));
@@ -198,8 +190,7 @@ PetscErrorCode Pieces(Test *t, Record *r)
     PetscCall(ISDestroy(&is)); /* it creates an IS each time */
     PetscCall(MatMPIAIJGetLocalMatMerge(A, MAT_REUSE_MATRIX, &is, &B));
     PetscCall(RecordMat(t, r, "type of the merged local matrix", B));
-    PetscCall(ISDestroy(&is));
-    PetscCall(MatDestroy(&B));
+    PetscCall(Destroy(&is, &B));
     PetscCall(MatGetSeqNonzeroStructure(A, &B));
     PetscCall(RecordType(t, r, "type of the sequential structure", B));
     PetscCall(MatDestroySeqNonzeroStructure(&B));
@@ -230,8 +221,7 @@ PetscErrorCode Pieces(Test *t, Record *r)
   PetscCall(RecordMat(t, r, "type of the concatenation", B));
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroySubMatrices(1, &S));
-  PetscCall(ISDestroy(&is));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&is, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -259,8 +249,7 @@ PetscErrorCode Tests(Test *t, Record *r)
     PetscCall(MatIsSymmetricKnown(A, &known, &is));
     PetscCall(RecordInt(r, "known symmetric", known));
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&B, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -312,8 +301,7 @@ PetscErrorCode Binary(Test *t, Record *r)
   PetscCall(RecordMat(t, r, "type of the loaded matrix", B));
   PetscCall(MatLoad(B, v)); /* loads the second matrix into the first */
   PetscCall(RecordMat(t, r, "type of the matrix loaded again", B));
-  PetscCall(MatDestroy(&B));
-  PetscCall(PetscViewerDestroy(&v));
+  PetscCall(Destroy(&B, &v));
   PetscCall(RemoveFile(t, name));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -34,8 +34,7 @@ PetscErrorCode BlockDiagonal(Test *t, Record *r)
   PetscCall(MatSetUp(C));
   PetscCall(MatInvertBlockDiagonalMat(A, C));
   PetscCall(RecordMat(t, r, "type of the inverse", C));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&C, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,12 +92,9 @@ PetscErrorCode Coloring(Test *t, Record *r)
     PetscCall(VecAXPY(z, -1., y));
     PetscCall(VecNorm(z, NORM_INFINITY, &error));
     PetscCall(RecordInt(r, "Jacobian is right", error < 1e3 * PETSC_SQRT_MACHINE_EPSILON));
-    PetscCall(VecDestroy(&y));
-    PetscCall(VecDestroy(&z));
+    PetscCall(Destroy(&y, &z));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatFDColoringDestroy(&fd));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &fd, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -150,20 +146,13 @@ PetscErrorCode Factor(Test *t, Record *r)
     for (PetscInt i = 0; i < m; i++) {
       for (PetscInt j = 0; j < 3; j++) PetscCall(MatSetValue(B, i, j, Value(i, j, 3), INSERT_VALUES));
     }
-    PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(B));
     PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
     PetscCall(MatMatSolve(F, B, X));
     PetscCall(RecordMat(t, r, "type of the solutions", X));
-    PetscCall(MatDestroy(&X));
-    PetscCall(MatDestroy(&B));
+    PetscCall(Destroy(&X, &B));
   }
-  PetscCall(MatDestroy(&F));
-  PetscCall(ISDestroy(&row));
-  PetscCall(ISDestroy(&col));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&F, &row, &col, &b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -189,11 +178,7 @@ PetscErrorCode FactorInPlace(Test *t, Record *r)
     PetscCall(MatLUFactor(A, row, col, &info));
   PetscCall(MatSolve(A, b, x));
   PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
-  PetscCall(ISDestroy(&row));
-  PetscCall(ISDestroy(&col));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&row, &col, &b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -216,8 +201,7 @@ static PetscErrorCode SetPairs(Mat A, int kind)
                             INSERT_VALUES));
     }
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(Touch(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -253,8 +237,7 @@ static PetscErrorCode SolveAgain(KSP ksp, Mat A, Record *r)
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
   if (model) PetscCall(MatDestroy(&S));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(Destroy(&b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -289,8 +272,7 @@ PetscErrorCode Refactor(Test *t, Record *r)
       if (step == 2) PetscCall(MatAXPY(A, 0.5, B, DIFFERENT_NONZERO_PATTERN));
       PetscCall(SolveAgain(ksp, A, r));
     }
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&A));
+    PetscCall(Destroy(&B, &A));
     PetscCall(KSPReset(ksp));
     PetscCall(MakePairs(t, kind[k][0], &A));
     PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
@@ -298,9 +280,7 @@ PetscErrorCode Refactor(Test *t, Record *r)
     PetscCall(SetPairs(A, kind[k][1]));
     PetscCall(MatTranspose(A, MAT_REUSE_MATRIX, &B));
     PetscCall(SolveAgain(ksp, B, r));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(MatDestroy(&A));
-    PetscCall(MatDestroy(&B));
+    PetscCall(Destroy(&ksp, &A, &B));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -334,9 +314,7 @@ PetscErrorCode SOR(Test *t, Record *r)
     PetscCall(MatSOR(A, b, 1., SOR_EISENSTAT, 0., 1, 1, x));
     PetscCall(RecordVec(r, "relaxed by Eisenstat's trick", x, NULL, 1e4));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -369,9 +347,7 @@ PetscErrorCode ZeroRows(Test *t, Record *r)
     PetscCall(RecordVec(r, "right-hand side", b, NULL, 100));
     PetscCall(MatScale(A, 2.));
     PetscCall(RecordMat(t, r, "type with rows zeroed, scaled", A));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(Destroy(&x, &b, &A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -406,8 +382,7 @@ PetscErrorCode ZeroRowsFails(Test *t, Record *r)
       for (int l = 0; l < 3; l++) v[l] = Value(i, l, 4);
       PetscCall(MatSetValues(A, 1, &i, 3, cols, v, INSERT_VALUES));
     }
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(Touch(A));
     PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
     rows[0] = rs;
@@ -444,8 +419,7 @@ PetscErrorCode Reorder(Test *t, Record *r)
     for (PetscInt i = 0; i < n; i++) PetscCall(RecordAdd(r, orders[k], i, p[i], 0, NULL));
     PetscCall(ISRestoreIndices(row, &p));
     if (k == 1) PetscCall(MatReorderForNonzeroDiagonal(A, 1e-10, row, col));
-    PetscCall(ISDestroy(&row));
-    PetscCall(ISDestroy(&col));
+    PetscCall(Destroy(&row, &col));
   }
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -490,10 +464,7 @@ PetscErrorCode Ordering(Test *t, Record *r)
   PetscCall(ISSetPermutation(col));
   PetscCall(MatPermute(A, row, col, &B));
   PetscCall(RecordMat(t, r, "type of the permuted matrix", B));
-  PetscCall(MatDestroy(&B));
-  PetscCall(ISDestroy(&row));
-  PetscCall(ISDestroy(&col));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&B, &row, &col, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -533,9 +504,6 @@ PetscErrorCode Refused(Test *t, Record *r)
   PetscCall(Refuse(MatMult, A, x, wrong, r, "product into a vector too long"));
   PetscCall(Refuse(MatMult, A, x, x, r, "product into its operand"));
   PetscCall(RecordMat(t, r, "type after refusals", A));
-  PetscCall(VecDestroy(&wrong));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&wrong, &x, &y, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -42,13 +42,11 @@ static PetscErrorCode Conversions(Mat A, Mat dense, const char *type, const char
   PetscCall(MatConvert(B, MATBAIJ, MAT_INITIAL_MATRIX, &C));
   PetscCall(MatConvert(C, type, MAT_INPLACE_MATRIX, &C));
   PetscCall(IsReplaced(C, dense, format, "a matrix converted in place from BAIJ"));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&B));
+  PetscCall(Destroy(&C, &B));
   PetscCall(MatConvert(A, other, MAT_INITIAL_MATRIX, &B));
   PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &C));
   PetscCall(IsReplaced(C, dense, other, "the duplicate of a matrix with another format"));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&B));
+  PetscCall(Destroy(&C, &B));
   PetscCall(PetscStrcmp(type, MATAIJ, &aij));
   if (aij) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
@@ -82,8 +80,7 @@ static PetscErrorCode Creations(Test *t, Mat A, Mat dense, const char *type, con
   PetscCall(MatDestroy(&C));
   PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &C));
   PetscCall(IsReplaced(C, NULL, format, "a transpose"));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&B));
+  PetscCall(Destroy(&C, &B));
   if (t->size == 1 && !now.device) { /* AIJCUSPARSE does not have it */
     PetscCall(MatSeqAIJKron(A, A, MAT_INITIAL_MATRIX, &B));
     PetscCall(IsReplaced(B, NULL, format, "MatSeqAIJKron()"));
@@ -94,8 +91,7 @@ static PetscErrorCode Creations(Test *t, Mat A, Mat dense, const char *type, con
   PetscCall(DMSetUp(dm));
   PetscCall(DMCreateMatrix(dm, &B));
   PetscCall(IsReplaced(B, NULL, format, "the matrix of a DM"));
-  PetscCall(MatDestroy(&B));
-  PetscCall(DMDestroy(&dm));
+  PetscCall(Destroy(&B, &dm));
   PetscCall(MatCreate(t->comm, &B));
   PetscCall(MatSetSizes(B, n, n, PETSC_DETERMINE, PETSC_DETERMINE));
   PetscCall(PetscOptionsSetValue(NULL, "-replaced_mat_type", type));
@@ -140,7 +136,6 @@ PetscErrorCode Replace(Test *t, Record *r)
   PetscCall(Conversions(A, dense, type, format));
   PetscCall(Creations(t, A, dense, type, format));
   PetscCall(RecordInt(r, "replaced", 1));
-  PetscCall(MatDestroy(&dense));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&dense, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -75,9 +75,7 @@ static PetscErrorCode Products(Test *t, Record *r, Mat A, PetscInt n)
     PetscCall(MatMultTranspose(A, y, z));
     PetscCall(RecordVec(r, "transposed product", z, NULL, 400));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
+  PetscCall(Destroy(&x, &y, &z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -18,8 +18,7 @@ static PetscErrorCode MakeSparseRows(Test *t, PetscInt M, PetscInt first, PetscI
   for (PetscInt i = rs; i < re; i++)
     for (PetscInt k = 0; k < 3 && i >= first && (i - first) % every == 0; k++)
       PetscCall(MatSetValue(*A, i, (i + 17 * k) % 40, Value(i, k, 21), INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -45,10 +44,7 @@ static PetscErrorCode Transposes(Record *r, Mat A)
     PetscCall((hermitian ? MatMultHermitianTransposeAdd : MatMultTransposeAdd)(A, x, y, y));
     PetscCall(RecordVec(r, "y += A' x at row", y, b, 0));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&b));
+  PetscCall(Destroy(&x, &y, &z, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -108,9 +108,7 @@ PetscErrorCode Sparse(Test *t, Record *r)
   PetscCall(MakeOperand(t, m, PETSC_DECIDE, M, 4, other, &L));
   PetscCall(Touch(A));
   PetscCall(Products(t, r, A, B, L));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&L));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&B, &L, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -129,8 +127,7 @@ static PetscErrorCode MakeHoles(Test *t, PetscInt M, PetscInt N, PetscInt every,
   for (PetscInt i = rs; i < re; i++)
     for (PetscInt k = 0; k < 5 && i % every == every - 1; k++)
       PetscCall(MatSetValue(*A, i, (i + 17 * k) % (N / 2) * 2, Value(i, k, 23), INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -147,9 +144,7 @@ PetscErrorCode SparseEmpty(Test *t, Record *r)
     PetscCall(MakeHoles(t, 40, 70, every[k][1], &B));
     PetscCall(MakeHoles(t, 90, 10, every[k][2], &L));
     PetscCall(Products(t, r, A, B, L));
-    PetscCall(MatDestroy(&A));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&L));
+    PetscCall(Destroy(&A, &B, &L));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -194,8 +189,7 @@ PetscErrorCode SparseReplaced(Test *t, Record *r)
     PetscCall(MatSetSizes(G, n, PETSC_DECIDE, N, 6));
     PetscCall(MatSetType(G, t->type));
     PetscCall(MatSeqAIJSetPreallocation(G, 0, NULL));
-    PetscCall(MatAssemblyBegin(G, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(G, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(G));
     PetscCall(MatProductReplaceMats(NULL, G, NULL, C));
     PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
     ierr = MatProductNumeric(C);
@@ -205,11 +199,7 @@ PetscErrorCode SparseReplaced(Test *t, Record *r)
     PetscCall(MatDestroy(&G));
   }
   PetscCall(RecordInt(r, "whether another pattern is refused", right));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&E));
-  PetscCall(MatDestroy(&F));
+  PetscCall(Destroy(&A, &B, &C, &E, &F));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -250,12 +240,9 @@ PetscErrorCode Triple(Test *t, Record *r)
     PetscCall(MatScale(size[1], k ? .75 : 1.5));
   }
   for (int k = 0; k < 3; k++) {
-    PetscCall(MatDestroy(&C[k]));
-    PetscCall(MatDestroy(&absolute[k]));
+    PetscCall(Destroy(&C[k], &absolute[k]));
     if (k < 2 || t->size == 1) PetscCall(MatDestroy(&size[k]));
   }
-  PetscCall(MatDestroy(&P));
-  PetscCall(MatDestroy(&Q));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&P, &Q, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

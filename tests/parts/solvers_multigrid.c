@@ -168,8 +168,7 @@ static PetscErrorCode CreateProblem(Test *t, const char *name, Mat *A)
       PetscCall(FillTetrahedra(g, *A));
     else
       PetscCall(FillStencil(g, *A));
-    PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(*A));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   SETERRQ(t->comm, PETSC_ERR_PLIB, "No problem is called %s", name);
@@ -340,9 +339,7 @@ PetscErrorCode Multigrid(Test *t, Record *r)
     PetscCall(SolveOnce(r, ksp, b, x, &before[2]));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(RecordType(t, r, "type after the solves", A));
-    PetscCall(MatDestroy(&A));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
+    PetscCall(Destroy(&A, &x, &b));
   }
   PetscCall(Options(options, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -375,13 +372,9 @@ PetscErrorCode MultigridPattern(Test *t, Record *r)
 
       PetscCall(MatSetValues(A, 2, at, 2, at, &v[0][0], ADD_VALUES));
     }
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(SolveOnce(r, ksp, b, x, &before[1]));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(MatDestroy(&A));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
+    PetscCall(Destroy(&ksp, &A, &x, &b));
   }
   PetscCall(Options(options, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -411,16 +404,12 @@ PetscErrorCode MultigridSmall(Test *t, Record *r)
         if (k > 0 && !diagonal) PetscCall(MatSetValue(A, k, k - 1, -1., INSERT_VALUES));
         if (k + 1 < m && !diagonal) PetscCall(MatSetValue(A, k, k + 1, -1., INSERT_VALUES));
       }
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
       PetscCall(MatCreateVecs(A, &x, &b));
       PetscCall(VecFill(b, 1));
       PetscCall(CreateSolver(t, A, PETSC_TRUE, &ksp));
       PetscCall(SolveOnce(r, ksp, b, x, &before));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(MatDestroy(&A));
-      PetscCall(VecDestroy(&x));
-      PetscCall(VecDestroy(&b));
+      PetscCall(Destroy(&ksp, &A, &x, &b));
     }
   }
   PetscCall(Options(t->arg, PETSC_FALSE));
