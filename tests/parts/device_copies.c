@@ -297,9 +297,9 @@ static PetscErrorCode JacobiZeros(Test *t, Record *r, Mat *A, Mat *B)
 }
 
 #define ANY 1000 /* any number of ranks */
-static const Copying copyings[] = {{"MatNorm(), Frobenius", NULL, NormFrobenius, PETSC_FALSE, ANY},
-                                   {"MatNorm(), columns", NULL, NormColumns, PETSC_FALSE, ANY},
-                                   {"MatNorm(), rows", NULL, NormRows, PETSC_FALSE, ANY},
+static const Copying copyings[] = {{"MatNorm(), Frobenius", NULL, NormFrobenius, PETSC_FALSE, 0},
+                                   {"MatNorm(), columns", NULL, NormColumns, PETSC_FALSE, 0},
+                                   {"MatNorm(), rows", NULL, NormRows, PETSC_FALSE, 0},
                                    {"MatShift()", NULL, Shift, PETSC_FALSE, ANY},
                                    {"MatZeroRows()", NULL, ZeroRows, PETSC_FALSE, ANY},
                                    {"MatZeroRows() without a diagonal", NULL, ZeroRowsOnly, PETSC_FALSE, ANY},
@@ -309,7 +309,7 @@ static const Copying copyings[] = {{"MatNorm(), Frobenius", NULL, NormFrobenius,
                                    {"MatCopy()", PrepareCopy, Copy, PETSC_FALSE, ANY},
                                    {"MatConvert()", NULL, Convert, PETSC_FALSE, 0},
                                    {"MatTranspose()", NULL, Transpose, PETSC_FALSE, 0},
-                                   {"MatTranspose() again", PrepareTranspose, TransposeAgain, PETSC_FALSE, 1},
+                                   {"MatTranspose() again", PrepareTranspose, TransposeAgain, PETSC_FALSE, 0},
                                    {"MatTranspose() in place", NULL, TransposeInPlace, PETSC_FALSE, 0},
                                    /* the next product copies what the host has assembled */
                                    {"MatZeroEntries() and MatSetValues()", NULL, Assemble, PETSC_FALSE, ANY},

@@ -27,17 +27,3 @@ PETSC_INTERN cudaError_t SpMVCudaCSRZeroRows(const SpMVCudaCSR *, PetscInt64 cou
    it */
 PETSC_INTERN cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row,
                                                 PetscScalar *a, const PetscScalar *x, PetscScalar *b, cudaStream_t);
-/* The values t of T, which has the pattern of A^T. absent: the number of its entries that A does not have; they
-   become 0 */
-PETSC_INTERN cudaError_t SpMVCudaCSRTranspose(const SpMVCudaCSR *A, const SpMVCudaCSR *T, PetscScalar *t, cudaStream_t,
-                                              PetscInt64 *absent);
-
-typedef enum {
-  SPMVCUDA_NORM_SQUARES, /* the sum of the squares of the absolute values */
-  SPMVCUDA_NORM_ROWS,    /* the largest sum of the absolute values of a row */
-  SPMVCUDA_NORM_COLUMNS  /* the same of a column */
-} SpMVCudaNorm;
-/* Of one matrix, or of several side by side; the same bits each time */
-PETSC_INTERN cudaError_t SpMVCudaCSRNorm(SpMVCudaNorm, int count, const SpMVCudaCSR[], cudaStream_t, PetscReal *);
-/* The sum of the absolute values of each column, in an array on the host */
-PETSC_INTERN cudaError_t SpMVCudaCSRColumnSums(const SpMVCudaCSR *, cudaStream_t, PetscReal sum[]);

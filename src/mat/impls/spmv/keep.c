@@ -67,18 +67,16 @@ static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
   const void            *data         = C ? C->data : NULL;
   Mat_SpMV              *spmv;
   SpMVKeep               keep;
-  PetscBool              done = PETSC_FALSE;
-  PetscErrorCode         ierr = PETSC_SUCCESS;
+  PetscErrorCode         ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVKeepBegin(A, spmv, &keep));
-  if (reuse == MAT_REUSE_MATRIX && spmv->backend) ierr = (*spmv->backend->transpose)(A, *B, &done);
-  if (!ierr && !done) ierr = (*spmv->parent.transpose)(A, reuse, B);
+  ierr = (*spmv->parent.transpose)(A, reuse, B);
   if (!ierr) ierr = SpMVKeepSet(&keep, *B);
   PetscCall(SpMVKeepEnd(&keep)); /* even after an error */
   PetscCall(ierr);
-  if (reuse == MAT_REUSE_MATRIX && !done) PetscCall(SpMVHostIsNewer(*B));
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(SpMVHostIsNewer(*B));
   if (C && C->data != data) {
     C->nonzerostate = PetscMax(C->nonzerostate, nonzerostate) + 1;
     PetscCall(MatSpMVGet(C, &spmv));

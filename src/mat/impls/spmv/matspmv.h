@@ -430,8 +430,6 @@ typedef struct _SpMVBackend {
   PetscErrorCode (*forget)(Mat_SpMV *);            /* frees the copies */
   PetscErrorCode (*destroy)(Mat_SpMV *);           /* frees the exchange, too */
   PetscErrorCode (*view)(Mat, Mat_SpMV *, PetscViewer);
-  /* sets the values of B, a transpose of A that is reused, on the device; *done is false if the parent has to do it */
-  PetscErrorCode (*transpose)(Mat A, Mat B, PetscBool *done);
   PetscErrorCode (*hostisnewer)(Mat); /* see SpMVHostIsNewer() */
   PetscErrorCode (*takenumeric)(Mat); /* replaces the function that computes a product of matrices on the host */
   /* the symbolic phase of a product of matrices, on the device or by PETSc's function */

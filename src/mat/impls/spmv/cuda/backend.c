@@ -164,7 +164,6 @@ const SpMVBackend SpMVCUDA = {
     .forget        = MatSpMVForget_CUDA,
     .destroy       = MatSpMVDestroy_CUDA,
     .view          = MatSpMVView_CUDA,
-    .transpose     = MatSpMVTranspose_SeqCUDA,
     .hostisnewer   = SpMVHostIsNewer_CUDA,
     .takenumeric   = SpMVProductTakeNumeric,
     .symbolic      = MatProductSymbolic_SpMVCUDA,

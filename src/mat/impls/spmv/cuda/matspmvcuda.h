@@ -8,7 +8,7 @@
     dense.c          products with dense matrices       spgemm.c        products of sparse matrices
     mpi.c            products of MPI matrices
     seq.c            copies and products of sequential matrices
-    cusparse/factor.c, values.c, copies.c, pattern.c   triangular solves; AIJCUSPARSE's values and pattern
+    cusparse/factor.c, values.c, pattern.c   triangular solves; AIJCUSPARSE's values and pattern
     cusparse/parent.c  AIJCUSPARSE's own products
     halo.c           exchange of the halo, over halolists.c and transport.c
     operands.c       arrays and copies of vectors
@@ -194,7 +194,8 @@ PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, Pets
 PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
 PETSC_INTERN PetscErrorCode MatSpMVMayCompress_Seq(Mat, PetscBool *compressed);
 PETSC_INTERN void           MatSpMVZeroed_CUDA(Mat, Mat_SpMV *);
-PETSC_INTERN PetscErrorCode MatSpMVNorm_MPICUDA(Mat, NormType, PetscReal *, PetscBool *done);
+/* called after the newest values have moved to the device or to the host */
+PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours);
 PETSC_INTERN void           MatSpMVSetOps_SeqValues(Mat);
 PETSC_INTERN void           MatSpMVSetOps_MPIValues(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, PetscBool);
@@ -209,11 +210,6 @@ PETSC_INTERN PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat, PetscInt64 nonzeros, 
 PETSC_INTERN PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat, PetscInt64 nonzeros);
 /* an AIJCUSPARSE matrix with copies of the arrays, and these block sizes; without nonzeros the arrays may be NULL */
 PETSC_INTERN PetscErrorCode MatSpMVCreateFrom_SeqCUDA(const SpMVCudaCSR *, PetscInt rbs, PetscInt cbs, Mat *);
-
-/* cusparse/copies.c */
-/* called after the newest values have moved to the device or to the host */
-PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours);
-PETSC_INTERN PetscErrorCode MatSpMVTranspose_SeqCUDA(Mat, Mat, PetscBool *done);
 
 /* cusparse/factor.c: triangular solves between host vectors */
 PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);

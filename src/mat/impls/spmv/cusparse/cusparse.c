@@ -170,12 +170,9 @@ static PetscErrorCode MatNorm_MPISpMVCUDA(Mat A, NormType type, PetscReal *norm)
   Mat_SpMV      *spmv;
   Mat            mat[2] = {A, NULL};
   VecType        own[2];
-  PetscBool      done;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVNorm_MPICUDA(A, type, norm, &done));
-  if (done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &mat[1], NULL));
   for (int k = 0; k < 2; k++) {
