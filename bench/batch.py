@@ -1,4 +1,4 @@
-"""Draws and tabulates the results of bench/batch, figure by figure of the paper: batch.py results.csv chart.svg [title [more results.csv]] >table.md"""
+"""Draws and tabulates the results of bench/batch, figure by figure of the paper: batch.py results.csv chart.svg [title] >table.md"""
 
 import csv
 import math
@@ -115,14 +115,6 @@ PAPER = {
        "library calls.",
 }
 BALANCED = ("dwt_992", "gr_30_30", "nos3")  # for which the paper says that ELL is the best where rows are balanced
-# Parts of the paper that are not in this report
-MISSING = (
-    "Above, figures 4 and 5 run the paper's kernels on 1000 problems, and batch, by its own choice, on 10,000 as well. All of them on 10,000 problems, a run for "
-    "each matrix, are in docs/results/batch-10000.csv (`-figures 5 -few 10000`; 9 of the 32 matrices on an H100).",
-    "Two of the special cases that section 3.1 lists and the paper leaves out too: the same values in other patterns, and one matrix scaled by a "
-    "scalar.",
-    "ex25, which the paper names as unbalanced: the rows of its twin are alike, so that ell does well on it, which says nothing about the real matrix.",
-)
 KERNELS = ("batch:coo", "batch:csr-scalar", "batch:csr-vector", "batch:csr-smart", "batch:csr-i", "batch:ell", "batch:coo-atomic")
 
 
@@ -166,7 +158,7 @@ def here(rows):
     return text + ", ".join(f"{name} {g:.0f}" + (f" (on {n})" if n < len(full) else "") for name, (g, n) in means(full).items()) + " Gflop/s."
 
 
-def abstract(rows, more):
+def abstract(rows):
     """The results of the paper that were reproduced, and those that were not"""
     three = [c for c in cases([r for r in rows if r["figure"] == 3]) if "batch:coo" in c]
     most = max((c["batch:coo"]["problems"] for c in three), default=0)
@@ -181,55 +173,11 @@ def abstract(rows, more):
     csr = [k for k in KERNELS if "csr" in k]
     uneven = [c for c in four if c["batch:csr-i"]["case"].startswith("unbalanced")]
     best = sum(max(csr, key=lambda k: c[k]["gflops"]) == "batch:csr-i" for c in uneven)
-    places = places_on_files(more) if more else []
     print(f"\n*In short.* Reproduced: every batched kernel is at least ten times as fast as the loop of library calls (Figure 3, {most} problems: "
           f"{least:.0f} times at least); csr-i is the best CSR kernel where all entries are in a few rows ({best} of {len(uneven)} cases of Figure 4). In part: ell "
           f"is the best where rows are balanced (first on {first.count('batch:ell')} of the {len(first)} matrices of Figure 3, and on {balanced} of the "
-          f"{len(named)} that the paper names for it, {', '.join(named)}). Not reproduced by the kernels of "
-          f"the first run: coo as the fastest kernel in most cases (first on {first.count('batch:coo')})"
-          + (f"; with what is said below it is first or second on {sum(p <= 2 for p in places)} of {len(places)} batches of real matrices." if places else "."))
-
-
-def ranking(rows, more):
-    """The rank in these results of COO, which is the best kernel in the paper's Figures 3 and 5 to 7"""
-    places = []
-    for figure in (3, 5, 6, 7):
-        found = means(compared([r for r in rows if r["figure"] == figure])[1])
-        if "coo" in found:
-            places.append((figure, sum(g > found["coo"][0] for g, _ in found.values()) + 1, len(found)))
-    if any(place > 1 for _, place, _ in places):
-        listed = ", ".join(f"number {place} of {n} in Figure {figure}" for figure, place, n in places)
-        text = f"\n*Why the ranking differs.* COO is the paper's winner of Figures 3 and 5 to 7; here, by its mean, it is {listed}. "
-        if more:
-            gain, least, most, found = atomics(more)
-            listed = " and ".join(f"number {place} of {n} in Figure {figure}" for figure, place, n in found)
-            faster, places = since(rows, more), places_on_files(more)
-            text += ("Three reasons were found later. The compiler gave the coo measured here 40 registers; with 27, as it has now, more of its thread "
-                     f"blocks fit on a multiprocessor, and it is {mean(faster):.2f} times as fast ({min(faster):.2f} to {max(faster):.2f}). With atomics "
-                     "instead of sums in a fixed order (docs/batch.md), as in the paper, it is again "
-                     f"{gain:.2f} times as fast ({least:.2f} to {most:.2f}): coo-atomic, in the place of coo, is {listed}. "
-                     "And the rows of twins are more alike, which flatters ell: on a twin it takes "
-                     f"{twin_of(more, 'batch:ell'):.2f} times a real matrix's time. On {len(places)} batches of real matrices coo-atomic is first on "
-                     f"{places.count(1)} and second on {places.count(2)} (below). What the GPU does to it, a P100 in the paper, was not tested.")
-        else:
-            text += ("Why was not tested. One suspect is that coo and csr-i do not add with atomics here, as the paper's do, but in a fixed order "
-                     "(docs/batch.md); another is the GPU, a P100 in the paper.")
-        print(text)
-
-
-def atomics(more):
-    """(geometric mean of coo's time over coo-atomic's, least, most, its rank among the kernels of the largest batches of Figures 6 and 7)"""
-    pairs, places = [], []
-    for c in additional(more):
-        if "batch:coo" in c:
-            pairs.append(c["batch:coo"]["seconds"] / c["batch:coo-atomic"]["seconds"])
-    for figure in (6, 7):
-        full = compared([r for r in more if r["figure"] == figure])[1]
-        for c in full:
-            if "batch:coo-atomic" in c:
-                others = [k for k in KERNELS if k in c and k != "batch:coo"]
-                places.append((figure, sum(c[k]["seconds"] < c["batch:coo-atomic"]["seconds"] for k in others) + 1, len(others)))
-    return mean(pairs), min(pairs), max(pairs), places
+          f"{len(named)} that the paper names for it, {', '.join(named)}). Not reproduced: coo as the fastest kernel in "
+          f"most cases (first on {first.count('batch:coo')}). It adds in a fixed order here; coo-atomic adds with atomics, as the paper's does.")
 
 
 def cases(rows):
@@ -237,85 +185,6 @@ def cases(rows):
     for r in rows:
         found.setdefault((r["figure"], r["case"], r["origin"], r["problems"]), {})[r["type"]] = r
     return list(found.values())
-
-
-def additional(more):
-    """The cases with coo-atomic, without the twins of matrices that are available as files"""
-    files = {(r["case"], r["problems"]) for r in more if r["origin"] == "file"}
-    found = []
-    for c in cases(more):
-        one = c.get("batch:coo-atomic")
-        if one and not (one["origin"] == "twin" and (one["case"], one["problems"]) in files):
-            found.append(c)
-    return found
-
-
-def paired(more):
-    """(case, problems) -> origin, file or twin -> types, for the cases with both"""
-    pairs = {}
-    for c in cases(more):
-        one = next(iter(c.values()))
-        if one["origin"] in ("file", "twin"):
-            pairs.setdefault((one["case"], one["problems"]), {})[one["origin"]] = c
-    return {k: v for k, v in pairs.items() if len(v) == 2}
-
-
-def twin_of(more, kind):
-    """The time on twins divided by the time on the real matrices, as a geometric mean"""
-    return mean([v["twin"][kind]["seconds"] / v["file"][kind]["seconds"] for v in paired(more).values() if kind in v["file"] and kind in v["twin"]])
-
-
-def places_on_files(more):
-    """coo-atomic's rank among the paper's other kernels, for each batch of a real matrix with all of them"""
-    whole = [c for c in additional(more) if c["batch:coo-atomic"]["origin"] == "file" and "batch:csr-scalar" in c]
-    return [sum(c[k]["seconds"] < c["batch:coo-atomic"]["seconds"] for k in KERNELS if k in c and k != "batch:coo") + 1 for c in whole]
-
-
-def since(before, more):
-    """The speed of coo relative to earlier measurements"""
-    old = {(r["figure"], r["case"], r["problems"], r["origin"]): r for r in before if r["type"] == "batch:coo"}
-    found = []
-    for c in additional(more):
-        r = c.get("batch:coo")
-        earlier = old.get((r["figure"], r["case"], r["problems"], r["origin"])) if r else None
-        found += [earlier["seconds"] / r["seconds"]] if earlier else []
-    return found
-
-
-def additions(more, before):
-    """Figures of the kernels as in the paper, and of files next to twins; before: earlier measurements, in which CSR-I's threads were chosen by the rows"""
-    old = {(r["figure"], r["case"], r["problems"]): r for r in before if r["type"] == "batch:csr-i"}
-    commits = ", ".join(dict.fromkeys(r["commit"] for c in additional(more) for r in c.values()))
-    print(f"\n## COO with atomics, CSR-I's threads\n\nCommit {commits}. Gflop/s of coo, whose sums are in a fixed order, and of coo-atomic, which adds with "
-          "atomics as the paper's does; of csr-i, whose threads follow the paper's rule here, and 64, 128 or 256 above; and of the best of the paper's "
-          "other kernels that were measured with them.\n")
-    print("| figure | | origin | problems | coo | coo-atomic | csr-i | csr-i above | best other | which |\n|" + "---|" * 10)
-    for c in additional(more):
-        one = c["batch:coo-atomic"]
-        earlier = old.get((one["figure"], one["case"], one["problems"]))
-        rest = max((c[k] for k in KERNELS if k in c and k not in ("batch:coo", "batch:coo-atomic", "batch:csr-i")), key=lambda r: r["gflops"])
-        rates = [f"{c[k]['gflops']:.0f}" if k in c else "" for k in ("batch:coo", "batch:coo-atomic", "batch:csr-i")]
-        print(f"| {one['figure']} | {one['case']} | {one['origin']} | {one['problems']} | " + " | ".join(rates)
-              + f" | {format(earlier['gflops'], '.0f') if earlier else ''} | {rest['gflops']:.0f} | {label(rest['type'])} |")
-    pairs = paired(more)
-    if not pairs:
-        return
-    columns = [t for t in ("aij", "batch", *KERNELS) if any(t in v["file"] and t in v["twin"] for v in pairs.values())]
-    print("\n## Twins and real matrices\n\nMicroseconds on the real matrix, and in brackets the twin's time over that.\n")
-    print("| | problems | " + " | ".join(map(label, columns)) + " |\n|" + "---|" * (2 + len(columns)))
-    over = {t: [] for t in columns}
-    for (case, problems), v in pairs.items():
-        cells = []
-        for t in columns:
-            ratio = v["twin"][t]["seconds"] / v["file"][t]["seconds"] if t in v["file"] and t in v["twin"] else None
-            over[t] += [ratio] if ratio else []
-            cells.append(f"{1e6 * v['file'][t]['seconds']:.1f} ({ratio:.2f})" if ratio else "")
-        print(f"| {case} | {problems} | " + " | ".join(cells) + " |")
-    print("| geometric mean of the ratios | | " + " | ".join(f"{mean(v):.2f}" if v else "" for v in over.values()) + " |")
-    worst = max((abs(math.log(v["twin"]["batch"]["seconds"] / v["file"]["batch"]["seconds"])), case, v) for (case, _), v in pairs.items())
-    print("\nA twin has the size of a matrix, and about its distribution of entries. For batch the two differ most on "
-          f"{worst[1]}, by a factor of {math.exp(worst[0]):.1f}"
-          + (": the real one is a stencil, which diagonals with equal values store in fewer bytes." if worst[1] == "gr_30_30" else "."))
 
 
 def table(rows):
@@ -343,8 +212,8 @@ def table(rows):
                 print(f"| {case} | {first['origin']} | {first['nonzeros']} | " + " | ".join(cells) + f" | {by['batch']['viewed'] if 'batch' in by else ''} |")
 
 
-def page(data, svg, more=()):
-    """Prints the page, which shows the chart svg; more: rows of another file, with coo-atomic, and with twins of matrices that are available as files"""
+def page(data, svg):
+    """Prints the page, which shows the chart svg"""
     print(f"# Batched products\n\n{data[0]['device']}, by `bench/batch`, drawn by `bench/batch.py` (docs/batch.md). Problems of the set marked twin are "
           f"generated. Errors, in units of what rounding may do: at most {max(r['error'] for r in data):.2g}.\n\n"
           f"![Gflop/s]({svg})")
@@ -359,15 +228,11 @@ def page(data, svg, more=()):
         print(f"\n{len(five)} matrices, {count} problems each: batch over the block-diagonal aij {mean(ratio):.2f} in the geometric mean, {min(ratio):.2f} at "
               f"least; over the loop of library calls {min(r['over_loop'] for r in five):.0f} at least"
               + (f"; of a copy's bandwidth, where the batch takes more than 100 MB, {100 * min(large):.0f} % at least." if large else "."))
-    abstract(data, more)
-    ranking(data, more)
+    abstract(data)
     table(data)
-    if more:
-        additions(more, data)
-    print("\n## Not reproduced\n\n" + "\n".join(f"- {what}" for what in MISSING))
 
 
 if __name__ == "__main__":
     measured = read(sys.argv[1])
     chart(measured, sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else measured[0]["device"])
-    page(measured, os.path.basename(sys.argv[2]), read(sys.argv[4]) if len(sys.argv) > 4 else ())
+    page(measured, os.path.basename(sys.argv[2]))

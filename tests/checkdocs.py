@@ -457,7 +457,7 @@ def solved(name):
 
 
 def batches(_):
-    return lambda: batch.page(batch.read(str(ROOT / "docs/results/batch.csv")), "batch.svg", batch.read(str(ROOT / "docs/results/batch-more.csv")))
+    return lambda: batch.page(batch.read(str(ROOT / "docs/results/batch.csv")), "batch.svg")
 
 
 def scaled(name):

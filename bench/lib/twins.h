@@ -1,6 +1,6 @@
 /*
    Twins of the matrices of the two papers: generated matrices with the published statistics of the real ones, used if
-   there is no file of the real one. `bench/papers/twins` measures them all and writes docs/results/twins.md.
+   there is no file of the real one. docs/results/twins.md compares them with the published statistics.
 
    Twins[] has the published statistics: size, row lengths, and three means that describe the positions of the entries.
    These depend only on the pattern:
