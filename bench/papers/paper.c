@@ -578,14 +578,13 @@ static PetscErrorCode ReportPartition(const Problem *P, FILE *csv)
 
   PetscFunctionBeginUser;
   EVCHYBParamsDefault(&p);
-  PetscCall(EVCHYBPartitionCreate(&P->csr, &p, &part));
+  PetscCall(EVCHYBPartitionCreate(&P->csr, p.ell_limit, &part));
   PetscCall(PetscMemzero(&s, sizeof(s)));
   PetscCall(PetscStrncpy(s.name, "partition", sizeof(s.name)));
   PetscCall(PetscSNPrintf(s.kernel, sizeof(s.kernel),
                           "isplit %" PetscInt_FMT " ell %" PetscInt64_FMT " csr %" PetscInt64_FMT, part.isplit,
                           part.ell_entries, part.csr_entries));
   PetscCall(ReportLine(P, &s, csv));
-  PetscCall(EVCHYBPartitionDestroy(&part));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -9,58 +9,32 @@
 
 #include "mat/impls/evchyb/evchyb.h"
 
-#define EVCHYB_MAX_RANGES 32
 typedef struct {
-  PetscInt first, rows, length; /* in sorted order; all rows of the block are padded to `length` */
-} EVCHYBRowBlock;
-
-typedef struct {
-  PetscInt       *perm; /* perm[k]: row at position k of the sorted order */
-  PetscInt        nblocks;
-  EVCHYBRowBlock *blocks;
-  PetscInt        isplit;                   /* sorted rows before isplit are in the ELL part */
-  PetscInt64      ell_entries, csr_entries; /* stored, padding included */
-  PetscInt        ranges;
-  PetscInt        range_rows[EVCHYB_MAX_RANGES]; /* rows of the vector CSR part that have 2^k threads each */
+  PetscInt   isplit;                   /* sorted rows before isplit are in the ELL part */
+  PetscInt64 ell_entries, csr_entries; /* stored, padding included */
 } EVCHYBPartition;
 
-static inline PetscErrorCode EVCHYBPartitionCreate(const SpMVCSR *A, const EVCHYBParams *p, EVCHYBPartition *E)
+static inline PetscErrorCode EVCHYBPartitionCreate(const SpMVCSR *A, PetscInt ell_limit, EVCHYBPartition *E)
 {
-  PetscInt k = 0;
+  PetscInt k = 0, *order;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(E, sizeof(*E)));
-  PetscCall(EVCHYBOrder(A, &E->perm));
-#define EVCHYBLength(k) (A->i[E->perm[k] + 1] - A->i[E->perm[k]])
-  PetscCall(PetscMalloc1(A->m + 1, &E->blocks));
-  while (k < A->m && EVCHYBLength(k) <= p->ell_limit) {
+  *E = (EVCHYBPartition){0};
+  PetscCall(EVCHYBOrder(A, &order));
+#define EVCHYBLength(k) (A->i[order[k] + 1] - A->i[order[k]])
+  while (k < A->m && EVCHYBLength(k) <= ell_limit) {
     const PetscInt length = EVCHYBLength(k);
     PetscInt       rows;
 
     while (k < A->m && EVCHYBLength(k) == length) k++;
     rows = (k - E->isplit) / EVCHYB_ROW_ALIGN * EVCHYB_ROW_ALIGN;
     if (rows < 2 * EVCHYB_ROW_ALIGN) continue;
-    E->blocks[E->nblocks++] = (EVCHYBRowBlock){E->isplit, rows, length};
     E->ell_entries += (PetscInt64)rows * length;
     E->isplit += rows;
   }
-  for (k = E->isplit; k < A->m; k++) {
-    const PetscInt length = EVCHYBLength(k);
-    PetscInt       q      = 0;
-
-    E->csr_entries += (length + EVCHYB_CSR_ALIGN - 1) / EVCHYB_CSR_ALIGN * (PetscInt64)EVCHYB_CSR_ALIGN;
-    while (q < PetscMin(p->max_threads_log2, EVCHYB_MAX_RANGES - 1) && length > (EVCHYB_NNZ_PER_THREAD << q)) q++;
-    E->range_rows[q]++;
-    E->ranges = PetscMax(E->ranges, q + 1);
-  }
+  for (k = E->isplit; k < A->m; k++)
+    E->csr_entries += (EVCHYBLength(k) + EVCHYB_CSR_ALIGN - 1) / EVCHYB_CSR_ALIGN * (PetscInt64)EVCHYB_CSR_ALIGN;
 #undef EVCHYBLength
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static inline PetscErrorCode EVCHYBPartitionDestroy(EVCHYBPartition *E)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree(E->perm));
-  PetscCall(PetscFree(E->blocks));
+  PetscCall(PetscFree(order));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
