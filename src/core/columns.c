@@ -141,21 +141,6 @@ PetscInt SpMVStoreColumnsByRows(SpMVStore B, PetscInt count)
   return rest >= least ? count : count - rest;
 }
 
-/* Writes the rows of X, which has at most eight columns, as stored vectors, padded with zeros */
-static void SpMVStoreRows(PetscInt n, int count, const PetscScalar *x, PetscInt ldx, PetscReal *to)
-{
-  for (PetscInt c = 0; c < n; c++, to += SPMV_VECTOR) {
-    for (int q = 0; q < SPMV_LANES; q++) {
-      const PetscScalar value = q < count ? x[(size_t)q * (size_t)ldx + c] : 0;
-
-      to[q] = PetscRealPart(value);
-#if defined(PETSC_USE_COMPLEX)
-      to[SPMV_LANES + q] = PetscImaginaryPart(value);
-#endif
-    }
-  }
-}
-
 PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *A, PetscInt count, const PetscScalar *x, PetscInt ldx, PetscScalar *y,
                                   PetscInt ldy)
 {
@@ -171,7 +156,16 @@ PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *A, PetscInt count, const PetscS
   for (PetscInt q = 0; q < count; q += SPMV_LANES) {
     const int some = (int)PetscMin(SPMV_LANES, count - q);
 
-    SpMVStoreRows(A->n, some, x + (size_t)q * (size_t)ldx, ldx, rows);
+    for (PetscInt c = 0; c < A->n; c++) {
+      PetscReal *to = rows + (size_t)c * SPMV_VECTOR;
+
+      for (int l = 0; l < SPMV_LANES; l++) {
+        const PetscScalar value = l < some ? x[(size_t)(q + l) * (size_t)ldx + c] : 0;
+
+        to[l] = PetscRealPart(value);
+        if (SPMV_PARTS > 1) to[SPMV_LANES + l] = PetscImaginaryPart(value);
+      }
+    }
     SpMVKernelsGet()->columns(A, rows, some, y + (size_t)q * (size_t)ldy, ldy);
   }
   free(raw);

@@ -359,18 +359,6 @@ static void SpMVPlannerChoose(SpMVPlanner *W, int nlong)
   }
 }
 
-static PetscErrorCode SpMVPlanAllocate(const SpMVRules *R, const SpMVUnits *U, SpMVPlan *P)
-{
-  PetscFunctionBegin;
-  P->multiple   = R->multiple;
-  P->long_align = R->kernel == SPMV_KERNEL_VECTOR ? SPMV_LANES : R->long_align;
-  P->sigma      = 1;
-  P->bs         = U->bs;
-  PetscCall(PetscMalloc4(U->count + 1, &P->start, U->count + 1, &P->pattern, U->count, &P->row, U->count, &P->rows));
-  P->start[0] = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode SpMVPlanCreate(const SpMVCSR *A, const SpMVRules *R, SpMVPlan *P)
 {
   SpMVPlanner    W       = {.A = A, .R = R, .P = P, .last = -1};
@@ -383,7 +371,12 @@ PetscErrorCode SpMVPlanCreate(const SpMVCSR *A, const SpMVRules *R, SpMVPlan *P)
   SpMVCall(SpMVPlannerUnits(&W));
   SpMVCall(PetscMalloc5(W.U.count, &W.unit, W.U.count, &W.longs, W.U.count, &W.pool, W.U.count, &W.slice, W.U.count,
                         &W.sorted));
-  SpMVCall(SpMVPlanAllocate(R, &W.U, P));
+  P->multiple   = R->multiple;
+  P->long_align = R->kernel == SPMV_KERNEL_VECTOR ? SPMV_LANES : R->long_align;
+  P->sigma      = 1;
+  P->bs         = W.U.bs;
+  SpMVCall(PetscMalloc4(W.U.count + 1, &P->start, W.U.count + 1, &P->pattern, W.U.count, &P->row, W.U.count, &P->rows));
+  P->start[0] = 0;
   SpMVCall(SpMVTableCreate(&W.patterns));
   for (PetscInt r = 0; r < A->m; r++) longest = PetscMax(longest, A->i[r + 1] - A->i[r]);
   SpMVCall(PetscMalloc2(2 * (size_t)longest + 1, &W.offset, 2 * (size_t)longest + 1, &W.mask));

@@ -185,25 +185,6 @@ static PetscErrorCode SpMVBuilderLong(SpMVBuilder *W, PetscInt unit)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The runs, and the room that all arrays need */
-static PetscErrorCode SpMVBuilderRuns(SpMVBuilder *W)
-{
-  const SpMVPlan *P = W->P;
-  SpMVStore       B = W->B;
-
-  PetscFunctionBegin;
-  for (PetscInt s = 0; s < P->slices; s++) {
-    SpMVShape S;
-
-    SpMVBuilderShape(W, s, &S);
-    PetscCall(SpMVBuilderSlice(W, &S));
-  }
-  for (PetscInt u = P->start[P->slices]; u < P->units; u++) PetscCall(SpMVBuilderLong(W, u));
-  B->stats.stored += B->stats.long_stored;
-  B->scattered = W->rows < W->A->m ? PETSC_TRUE : PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The indices of a run of the vector CSR part, from its first unit on, and zeros for the values of padding */
 static void SpMVBuilderLongIndices(const SpMVBuilder *W, const SpMVRun *R, PetscInt unit)
 {
@@ -329,7 +310,15 @@ static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, SpMVPlan *P, SpM
   B->bs       = (int)P->bs;
   B->patterns = P->patterns;
   P->patterns = (SpMVPatterns){0};
-  PetscCall(SpMVBuilderRuns(&W));
+  for (PetscInt s = 0; s < P->slices; s++) {
+    SpMVShape S;
+
+    SpMVBuilderShape(&W, s, &S);
+    PetscCall(SpMVBuilderSlice(&W, &S));
+  }
+  for (PetscInt u = P->start[P->slices]; u < P->units; u++) PetscCall(SpMVBuilderLong(&W, u));
+  B->stats.stored += B->stats.long_stored;
+  B->scattered = W.rows < A->m ? PETSC_TRUE : PETSC_FALSE;
   PetscCall(SpMVBuilderIndices(&W));
   B->stats.nonzeros   = A->i[A->m];
   B->stats.slices     = P->slices;

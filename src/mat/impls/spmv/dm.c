@@ -6,30 +6,9 @@
 #include "matspmv.h"
 #include <petscdm.h>
 
-/* Sets the matrix type of the DM to aijsellp if it is sellp, seqsellp or mpisellp */
-static PetscErrorCode DMSetMatType_SpMV(DM dm, const char format[])
-{
-  static const char *const prefixes[] = {"", "seq", "mpi"};
-  MatType                  type;
-
-  PetscFunctionBegin;
-  PetscCall(DMGetMatType(dm, &type));
-  for (int k = 0; k < 3; k++) {
-    char      name[64];
-    PetscBool same;
-
-    PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", prefixes[k], format));
-    PetscCall(PetscStrcmp(type, name, &same));
-    if (!same) continue;
-    PetscCall(PetscSNPrintf(name, sizeof(name), "aij%s", format));
-    PetscCall(DMSetMatType(dm, name));
-    break;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-  MatSpMVNameDM - Renames the matrix type of the DM that created A, and of its coarser DMs that exist already
+  MatSpMVNameDM - Sets the matrix type of the DM that created A, and of its coarser DMs that exist already, to aijsellp
+  if it is sellp, seqsellp or mpisellp
 
   The operator is created and assembled before an interpolation is needed, and DMs that are refined or coarsened from
   this DM later inherit the name. This is done on a device only. On the host, setting up the format of an interpolation
@@ -42,7 +21,13 @@ PetscErrorCode MatSpMVNameDM(Mat A, const SpMVFormat *format)
   PetscFunctionBegin;
   PetscCall(MatGetDM(A, &dm));
   while (dm) {
-    PetscCall(DMSetMatType_SpMV(dm, format->name));
+    MatType type;
+    char    name[64];
+
+    PetscCall(DMGetMatType(dm, &type));
+    if (!strncmp(type, "seq", 3) || !strncmp(type, "mpi", 3)) type += 3;
+    PetscCall(PetscSNPrintf(name, sizeof(name), "aij%s", format->name));
+    if (!strcmp(type, format->name)) PetscCall(DMSetMatType(dm, name));
     PetscCall(DMGetCoarseDM(dm, &dm));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

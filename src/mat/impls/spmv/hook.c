@@ -352,17 +352,6 @@ static PetscErrorCode SpMVConvertToParent(Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVConvertInPlace(Mat A, const SpMVFormat *format)
-{
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (!spmv) PetscCall(SpMVConvertToParent(&A));
-  PetscCall(MatSpMVHook(A, format, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Converts a matrix of any type that can be converted to AIJ to one of our types */
 PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
@@ -377,9 +366,10 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
              newtype);
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
-  if (reuse == MAT_INPLACE_MATRIX)
-    PetscCall(SpMVConvertInPlace(A, format));
-  else if (reuse == MAT_REUSE_MATRIX && aij)
+  if (reuse == MAT_INPLACE_MATRIX) {
+    if (!spmv) PetscCall(SpMVConvertToParent(&A));
+    PetscCall(MatSpMVHook(A, format, NULL));
+  } else if (reuse == MAT_REUSE_MATRIX && aij)
     PetscCall(SpMVCopy(A, *newmat));
   else {
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));

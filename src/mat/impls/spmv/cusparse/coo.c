@@ -111,22 +111,6 @@ static PetscErrorCode MatSpMVSetPattern_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mp
 
 /* ---------------------------------------------------------------- preallocation */
 
-/* Sorts the entries of a sequential matrix, or of both blocks */
-static PetscErrorCode SpMVCOOSort(const SpMVCudaIndices *all, PetscBool mpi, cudaStream_t stream, SpMVCOO *coo,
-                                  SpMVCOOFailure *failure)
-{
-  SpMVCudaIndices indices = *all;
-  cudaError_t     error   = cudaSuccess;
-
-  PetscFunctionBegin;
-  for (int k = 0; k < (mpi ? 2 : 1) && error == cudaSuccess; k++) {
-    indices.outside = (PetscBool)k;
-    error           = SpMVCudaCOOCreate(&indices, stream, &coo->map[k]);
-  }
-  PetscCall(SpMVCOOCheck(error, failure));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective. Creates the maps. *coo is NULL if AIJ has to sort: for lack of memory, or because an index is wrong,
    which AIJ reports */
 static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, PetscCount n, const PetscInt i[],
@@ -152,7 +136,10 @@ static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, 
   indices.i[0] = (const PetscInt *)array[0];
   indices.j[0] = (const PetscInt *)array[1];
   if (mpi) PetscCall(MatSpMVExchangeCOO_MPICUDA(A, spmv, &indices, stream, &(*coo)->exchange, &failure));
-  if (!failure) PetscCall(SpMVCOOSort(&indices, mpi, stream, *coo, &failure));
+  for (int k = 0; k < (mpi ? 2 : 1) && !failure; k++) {
+    indices.outside = (PetscBool)k;
+    PetscCall(SpMVCOOCheck(SpMVCudaCOOCreate(&indices, stream, &(*coo)->map[k]), &failure));
+  }
   PetscCall(MatSpMVAgreeCOO(A, &failure));
   PetscCallCUDA(cudaFree(copy));
   PetscCallCUDA(cudaFree((*coo)->exchange.received));

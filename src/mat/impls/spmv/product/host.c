@@ -32,18 +32,6 @@ static PetscErrorCode MatSpMVSetUpStore_Seq(Mat A, Mat_SpMV *spmv, const SpMVCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSpMVFillStore_Seq(Mat A, Mat_SpMV *spmv, SpMVCSR *csr)
-{
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
-  ierr = SpMVStoreFill(spmv->host.store, csr);
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &csr->a));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   The caller has the lock. After an error there is no copy, as before the first product: the next product tries again
 */
@@ -62,7 +50,9 @@ static PetscErrorCode MatSpMVUpdateHostLocked_Seq(Mat A, Mat_SpMV *spmv)
   }
   if (!ierr && !spmv->host.use_parent) {
     PetscCall(PetscLogEventBegin(MAT_SpMVFill, A, 0, 0, 0));
-    ierr = MatSpMVFillStore_Seq(A, spmv, &csr);
+    PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
+    ierr = SpMVStoreFill(spmv->host.store, &csr);
+    PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
     PetscCall(PetscLogEventEnd(MAT_SpMVFill, A, 0, 0, 0));
   }
   if (ierr)
@@ -74,33 +64,25 @@ static PetscErrorCode MatSpMVUpdateHostLocked_Seq(Mat A, Mat_SpMV *spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Begins to count the products with a new pattern */
-static PetscErrorCode MatSpMVCountPattern_Seq(Mat A, Mat_SpMV *spmv)
-{
-  const SpMVCommonParams *params = (const SpMVCommonParams *)spmv->params;
-  SpMVAsked              *asked  = &spmv->host.asked;
-  SpMVCSR                 csr;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-  asked->pattern = 0;
-  asked->values  = 0;
-  asked->needed  = params->after;
-  if (params->after < 0)
-    asked->needed = params->kernel == SPMV_KERNEL_AUTO ? SpMVSetUpProducts(csr.m, csr.i[csr.m]) : 0;
-  asked->most = PetscMax(asked->needed, SpMVRefreshProducts());
-  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Begins to count the products with new values or a new pattern */
 static PetscErrorCode MatSpMVCount_Seq(Mat A, Mat_SpMV *spmv)
 {
-  SpMVAsked *asked = &spmv->host.asked;
+  const SpMVCommonParams *params = (const SpMVCommonParams *)spmv->params;
+  SpMVAsked              *asked  = &spmv->host.asked;
 
   PetscFunctionBegin;
   if (SpMVKeyIsCurrent(&asked->key, A)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!SpMVKeyHasNonzeroState(&asked->key, A)) PetscCall(MatSpMVCountPattern_Seq(A, spmv));
+  if (!SpMVKeyHasNonzeroState(&asked->key, A)) {
+    SpMVCSR csr;
+
+    PetscCall(MatSpMVGetPattern_Seq(A, &csr));
+    asked->pattern = asked->values = 0;
+    asked->needed                  = params->after;
+    if (params->after < 0)
+      asked->needed = params->kernel == SPMV_KERNEL_AUTO ? SpMVSetUpProducts(csr.m, csr.i[csr.m]) : 0;
+    asked->most = PetscMax(asked->needed, SpMVRefreshProducts());
+    PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
+  }
   asked->values_before = asked->values;
   asked->values        = 0;
   SpMVKeySet(&asked->key, A);
