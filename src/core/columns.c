@@ -151,7 +151,6 @@ PetscErrorCode SpMVCSRMultColumns(const SpMVCSR *A, PetscInt count, const PetscS
   PetscFunctionBegin;
   raw = malloc(bytes + 64);
   if (!raw) PetscFunctionReturn(PETSC_ERR_MEM);
-  SpMVUseHugePages(raw, bytes + 64);
   rows = (PetscReal *)(((uintptr_t)raw + 63) & ~(uintptr_t)63);
   for (PetscInt q = 0; q < count; q += SPMV_LANES) {
     const int some = (int)PetscMin(SPMV_LANES, count - q);

@@ -108,8 +108,6 @@ PETSC_INTERN PetscErrorCode SpMVStoreCreate(const SpMVCSR *, const SpMVRules *, 
 PETSC_INTERN PetscErrorCode SpMVStoreFill(SpMVStore, const SpMVCSR *); /* copies values of the same pattern */
 PETSC_INTERN PetscErrorCode SpMVStoreDestroy(SpMVStore *);
 
-/* For memory that has not been written to yet, in advance: the system then clears it in large pieces */
-PETSC_INTERN void      SpMVUseHugePages(void *, size_t bytes);
 PETSC_INTERN void      SpMVStoreGetStats(SpMVStore, SpMVStats *);
 PETSC_INTERN PetscBool SpMVStoreUsesParent(SpMVStore);
 PETSC_INTERN PetscBool SpMVStoreTransposeUsesParent(SpMVStore);

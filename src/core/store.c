@@ -1,23 +1,5 @@
 /* A store: its structure from a plan, and its products */
 #include "spmvimpl.h"
-#if defined(__linux__)
-  #include <sys/mman.h>
-#endif
-
-void SpMVUseHugePages(void *p, size_t bytes)
-{
-#if defined(MADV_HUGEPAGE)
-  if (bytes >= (size_t)4 << 20) {
-    const uintptr_t page = 4096, first = ((uintptr_t)p + page - 1) & ~(page - 1),
-                    last = ((uintptr_t)p + bytes) & ~(page - 1);
-
-    (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
-  }
-#else
-  (void)p;
-  (void)bytes;
-#endif
-}
 
 /* Without huge pages. With them, set-ups on an Intel Xeon took 0.87 times as long, and products the same time. But a
    virtual machine that gives free memory back to its host must get it again for huge pages: on an AMD EPYC first
