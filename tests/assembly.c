@@ -337,8 +337,7 @@ static PetscErrorCode EmptyTimesDense(Test *t, Record *r, Mat A)
   PetscInt m, M;
 
   PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(A, &m, NULL));
-  PetscCall(MatGetSize(A, &M, NULL));
+  PetscCall(MatSizes(A, &m, NULL, &M, NULL));
   PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, 3, NULL, &D));
   PetscCall(FillDense(D, 3, 50));
   PetscCall(MatTransposeMatMult(A, D, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
@@ -382,8 +381,7 @@ static PetscErrorCode Pattern(Test *t, Record *r)
     } else if (!strcmp(route, "axpydifferent")) {
       PetscInt m, n, M;
 
-      PetscCall(MatGetLocalSize(A, &m, &n));
-      PetscCall(MatGetSize(A, &M, NULL));
+      PetscCall(MatSizes(A, &m, &n, &M, NULL));
       PetscCall(MakeOperand(t, m, n, M, N, k ? MATAIJ : t->type, &B));
       PetscCall(MatAXPY(A, 2., B, k ? DIFFERENT_NONZERO_PATTERN : UNKNOWN_NONZERO_PATTERN));
       PetscCall(MatDestroy(&B));
@@ -404,8 +402,7 @@ static PetscErrorCode Pattern(Test *t, Record *r)
     } else if (!strcmp(route, "preallocate")) { /* as if it were new, for another pattern */
       PetscInt m, n, M;
 
-      PetscCall(MatGetLocalSize(A, &m, &n));
-      PetscCall(MatGetSize(A, &M, NULL));
+      PetscCall(MatSizes(A, &m, &n, &M, NULL));
       PetscCall(MakeOperand(t, m, n, M, N, MATAIJ, &B));
       PetscCall(PreallocateLike(k ? t->R : B, A));
       PetscCall(FillLike(k ? t->R : B, -1, A));
@@ -430,8 +427,7 @@ static PetscErrorCode Pattern(Test *t, Record *r)
     } else if (!strcmp(route, "replace")) { /* the same Mat, another matrix inside */
       PetscInt m, n, M;
 
-      PetscCall(MatGetLocalSize(A, &m, &n));
-      PetscCall(MatGetSize(A, &M, NULL));
+      PetscCall(MatSizes(A, &m, &n, &M, NULL));
       PetscCall(MakeOperand(t, m, n, M, N, t->type, &B));
       PetscCall(Touch(B));
       PetscCall(MatHeaderReplace(A, &B));

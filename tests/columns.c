@@ -52,8 +52,7 @@ static PetscErrorCode Columns(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
     Mat B, C = NULL;
 
@@ -84,8 +83,7 @@ static PetscErrorCode None(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, NULL, &n));
-  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatSizes(A, NULL, &n, NULL, &N));
   PetscCall(CreateDense(t, n, N, 0, 50, &B));
   for (int again = 0; again < 2; again++)
     PetscCall(MatMatMult(A, B, again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
@@ -104,8 +102,7 @@ static PetscErrorCode Part(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(CreateDense(t, n, N, columns, 50, &B));
   PetscCall(CreateDense(t, m, M, columns, 51, &C));
   for (int again = 0; again < 2; again++) {
@@ -137,8 +134,7 @@ static PetscErrorCode Leading(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(PetscMalloc1((n + more) * columns, &x));
   for (PetscInt k = 0; k < (n + more) * columns; k++) x[k] = NAN;
   PetscCall(MatCreateDense(t->comm, n, PETSC_DECIDE, N, columns, x, &B));
@@ -184,8 +180,7 @@ static PetscErrorCode Alternate(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(CreateDense(t, n, N, columns[0], 50, &B[0]));
   PetscCall(PetscCalloc1((n + more) * columns[1], &x));
   PetscCall(MatCreateDense(t->comm, n, PETSC_DECIDE, N, columns[1], x, &B[1]));
@@ -225,8 +220,7 @@ static PetscErrorCode Bind(Test *t, Record *r)
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(t->comm, &size));
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, NULL, &n));
-  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatSizes(A, NULL, &n, NULL, &N));
   PetscCall(CreateDense(t, n, N, columns, 50, &B));
   for (int k = 0; k < 4; k++) {
     PetscCall(MatMatMult(A, B, C ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
@@ -250,8 +244,7 @@ static PetscErrorCode NonFinite(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(CreateDense(t, n, N, columns, 50, &B));
   PetscCall(MatGetOwnershipRange(B, &s, &e));
   for (PetscInt i = s; i < e; i++) {
@@ -282,8 +275,7 @@ static PetscErrorCode Replace(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(CreateDense(t, n, N, 6, 50, &B));
   PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
   PetscCall(Touch(A));

@@ -15,8 +15,7 @@ PetscErrorCode CreateVec(Mat A, PetscBool rows, PetscBool host, Vec *v)
     PetscCall(MatCreateVecs(A, rows ? NULL : v, rows ? v : NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatGetSize(A, &M, &N));
-  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
   PetscCall(VecSetSizes(*v, rows ? m : n, rows ? M : N));
   PetscCall(VecSetType(*v, VECSTANDARD));
@@ -162,8 +161,7 @@ static PetscErrorCode Diagonal(Test *t, Record *r)
   Vec d;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatCreateVecs(A, NULL, &d));
   for (int k = 0; k < 4; k++) {
     PetscCall(MatGetDiagonal(A, d));
@@ -196,8 +194,7 @@ static PetscErrorCode Factor(Test *t, Record *r)
   MatFactorInfo       info;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecFill(b, 1));
   for (int late = 0; late < (chol ? 1 : 2); late++) {

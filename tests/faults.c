@@ -435,8 +435,7 @@ static PetscErrorCode LifeBegin(const Phase *p, const Case *c, const char *type,
   } else if (p->stage == SIZED) {
     PetscInt m, n, M, N;
 
-    PetscCall(MatGetSize(l->R, &M, &N));
-    PetscCall(MatGetLocalSize(l->R, &m, &n));
+    PetscCall(MatSizes(l->R, &m, &n, &M, &N));
     PetscCall(MatCreate(PETSC_COMM_WORLD, &l->A));
     PetscCall(MatSetSizes(l->A, m, n, M, N));
   } else {

@@ -349,8 +349,7 @@ static PetscErrorCode SparseColumns(Mat A, Vec x, Vec y)
   (void)x;
   (void)y;
   PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
-  PetscCall(MatGetSize(A, &M, NULL));
-  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatSizes(A, &m, NULL, &M, NULL));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
   PetscCall(MatSetSizes(B, rank ? 0 : M, m, M, M));
   PetscCall(MatGetType(A, &type));

@@ -12,8 +12,7 @@ static PetscErrorCode Diagonal(Test *t, Record *r)
   PetscBool missing;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   if (t->size == 1 || t->c->M == t->c->N) { /* otherwise not supported by PETSc */
     PetscCall(MatCreateVecs(A, NULL, &d));
     PetscCall(MatGetDiagonal(A, d));
@@ -58,11 +57,9 @@ static PetscErrorCode Reductions(Test *t, Record *r)
   PetscScalar   *sums;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatCreateVecs(A, NULL, &v));
-  PetscCall(MatGetLocalSize(A, &m, NULL));
-  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatSizes(A, &m, NULL, NULL, &N));
   for (int k = 0; k < 3; k++) {
     PetscCall(MatNorm(A, norms[k], &norm));
     PetscCall(RecordReal(r, NormTypes[norms[k]], norm, 1000));
@@ -101,8 +98,7 @@ static PetscErrorCode Structure(Test *t, Record *r)
   IS              rows, cols;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   for (int k = 0; k < 3; k++) {
     PetscCall(MatGetInfo(A, k == 0 ? MAT_LOCAL : k == 1 ? MAT_GLOBAL_MAX : MAT_GLOBAL_SUM, &info));
     PetscCall(RecordInt(r, "entries in use", (PetscInt64)info.nz_used));
@@ -165,10 +161,8 @@ static PetscErrorCode Axpy(Test *t, Record *r)
 
   PetscFunctionBegin;
   for (int own = 0; own < 2; own++) {
-    PetscCall(Make(t, &A));
-    PetscCall(Touch(A));
-    PetscCall(MatGetLocalSize(A, &m, &n));
-    PetscCall(MatGetSize(A, &M, &N));
+    PetscCall(MakeTouched(t, &A));
+    PetscCall(MatSizes(A, &m, &n, &M, &N));
     PetscCall(MakeOperand(t, m, n, M, N, own ? t->type : MATAIJ, &B));
     PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &C));
     PetscCall(MatAXPY(C, 3., A, DIFFERENT_NONZERO_PATTERN));
@@ -196,8 +190,7 @@ static PetscErrorCode Copy(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(MakeOperand(t, m, n, M, N, t->type, &B));
   PetscCall(MatSetOption(B, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(Touch(B));

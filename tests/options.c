@@ -714,8 +714,7 @@ static PetscErrorCode SeqAIJType(Test *t, Record *r)
     PetscCall(MatRARt(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
     PetscCall(RecordMat(t, r, "type of A^T A A", C));
     PetscCall(Destroy(&C, &B));
-    PetscCall(MatGetLocalSize(A, &m, &n));
-    PetscCall(MatGetSize(A, &M, &N));
+    PetscCall(MatSizes(A, &m, &n, &M, &N));
     PetscCall(MatGetOwnershipRange(A, &rs, NULL));
     PetscCall(ISCreateStride(t->comm, m, rs, 1, &is));
     PetscCall(MatCreateSubMatrix(A, is, NULL, MAT_INITIAL_MATRIX, &B));
@@ -802,8 +801,7 @@ static PetscErrorCode Parameters(Test *t, Record *r)
     PetscCall(RecordMat(t, r, what, B));  \
     PetscCall(MatDestroy(&(B)));          \
   } while (0)
-  PetscCall(MatGetLocalSize(A, &m, NULL));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, NULL, &M, &N));
   PetscCall(MatGetOwnershipRange(A, &rs, NULL));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   Made(B, "MatDuplicate");

@@ -138,8 +138,7 @@ static PetscErrorCode BindToCPU(Test *t, Record *r)
   Mat A, B;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   for (int k = 0; k < 2; k++) {
     PetscCall(MatBindToCPU(A, PETSC_TRUE));
     PetscCall(RecordMat(t, r, "type when bound", A));
@@ -383,8 +382,7 @@ static PetscErrorCode Mixed(Test *t, Record *r)
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, NULL));
-  PetscCall(MatGetSize(A, &M, NULL));
+  PetscCall(MatSizes(A, &m, NULL, &M, NULL));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(others); k++) {
     PetscCall(MakeOperand(t, m, m, M, M, aij ? MATAIJ : others[k], &B));
     /* PETSc does not support the last two on several ranks */
@@ -496,8 +494,7 @@ static PetscErrorCode MakePartner(Test *t, Mat X, Mat *S)
   PetscInt m, n, M, N;
 
   PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(X, &m, &n));
-  PetscCall(MatGetSize(X, &M, &N));
+  PetscCall(MatSizes(X, &m, &n, &M, &N));
   switch (t->arg[0]) {
   case 't': PetscCall(MatCreateTranspose(X, S)); break;
   case 'h': PetscCall(MatCreateHermitianTranspose(X, S)); break;
@@ -538,8 +535,7 @@ static PetscErrorCode Partner(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &factor[0]));
-  PetscCall(MatGetLocalSize(factor[0], &m, NULL));
-  PetscCall(MatGetSize(factor[0], &M, NULL));
+  PetscCall(MatSizes(factor[0], &m, NULL, &M, NULL));
   PetscCall(MakeOperand(t, m, m, M, M, t->type, &X));
   PetscCall(MakeOperand(t, m, m, M, M, t->type, &factor[2]));
   PetscCall(MakePartner(t, X, &factor[1]));

@@ -83,8 +83,7 @@ static PetscErrorCode SolveColumns(Test *t, Record *r)
   PetscFunctionBegin;
   PetscCall(Options(t->arg, PETSC_TRUE));
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, NULL));
-  PetscCall(MatGetSize(A, &M, NULL));
+  PetscCall(MatSizes(A, &m, NULL, &M, NULL));
   PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, columns, NULL, &B));
 #if defined(PETSC_HAVE_CUDA)
   if (t->device) PetscCall(MatConvert(B, MATDENSECUDA, MAT_INPLACE_MATRIX, &B));

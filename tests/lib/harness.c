@@ -168,6 +168,14 @@ PetscErrorCode Touch(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MakeTouched(Test *t, Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCall(Make(t, A));
+  PetscCall(Touch(*A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 void Report(const char *text)
 {
   fprintf(stderr, "FAILED %s: operation %s, type %s, matrix %s, rank %d of %d: %s\n", now.program, now.operation,

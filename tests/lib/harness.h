@@ -84,6 +84,8 @@ PetscErrorCode Make(Test *t, Mat *A);
 PetscErrorCode MakeOperand(Test *t, PetscInt m, PetscInt n, PetscInt M, PetscInt N, const char *type, Mat *P);
 /* Multiplies once, so that A's data for products exist before an operation changes A */
 PetscErrorCode Touch(Mat A);
+/* Both */
+PetscErrorCode MakeTouched(Test *t, Mat *A);
 
 /* Whether A is of the type under test, whose name differs on one rank, on several ranks, and (PetscSpMV) on a GPU */
 PetscErrorCode IsType(Mat A, const char *type, PetscBool *is);

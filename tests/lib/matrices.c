@@ -46,6 +46,14 @@ PetscErrorCode MatAssemble(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MatSizes(Mat A, PetscInt *m, PetscInt *n, PetscInt *M, PetscInt *N)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, m, n));
+  PetscCall(MatGetSize(A, M, N));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode DestroyObjects(void *objects[])
 {
   PetscFunctionBegin;

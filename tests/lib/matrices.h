@@ -63,6 +63,8 @@ PetscScalar Value(PetscInt i, PetscInt j, PetscInt k);
 PetscErrorCode VecFill(Vec v, PetscInt seed);
 /* Assembles a matrix for use */
 PetscErrorCode MatAssemble(Mat A);
+/* The local and the global numbers of rows and columns; any of them may be NULL */
+PetscErrorCode MatSizes(Mat A, PetscInt *m, PetscInt *n, PetscInt *M, PetscInt *N);
 /* Destroys PETSc objects of any classes: Destroy(&x, &y, &A) */
 #define Destroy(...) DestroyObjects((void *[]){__VA_ARGS__, NULL})
 PetscErrorCode DestroyObjects(void *objects[]);

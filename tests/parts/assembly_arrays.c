@@ -28,8 +28,7 @@ static PetscErrorCode OwnColumns(Test *t, Record *r, PetscBool ascending)
   PetscScalar *v;
 
   PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(t->R, &m, NULL));
-  PetscCall(MatGetSize(t->R, NULL, &N));
+  PetscCall(MatSizes(t->R, &m, NULL, NULL, &N));
   PetscCall(PetscMalloc3(m + 1, &i, 2 * m, &j, 2 * m, &v));
   for (PetscInt k = 0; k <= m; k++) i[k] = 2 * k;
   Columns(m, N, 0, ascending, j, v);
@@ -66,8 +65,7 @@ PetscErrorCode WithSplitArrays(Test *t, Record *r)
   PetscScalar *v, *ov;
 
   PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(t->R, &m, &n));
-  PetscCall(MatGetSize(t->R, NULL, &N));
+  PetscCall(MatSizes(t->R, &m, &n, NULL, &N));
   PetscCall(MatGetOwnershipRangeColumn(t->R, &cs, NULL));
   PetscCall(PetscMalloc6(m + 1, &i, 2 * m, &j, 2 * m, &v, m + 1, &oi, m, &oj, m, &ov));
   for (PetscInt k = 0; k <= m; k++) i[k] = 2 * k;

@@ -72,8 +72,7 @@ PetscErrorCode BindBelow(Test *t, Record *r)
     Mat A;
     Vec x, y;
 
-    PetscCall(MatGetLocalSize(t->R, &m, &n));
-    PetscCall(MatGetSize(t->R, &M, &N));
+    PetscCall(MatSizes(t->R, &m, &n, &M, &N));
     PetscCall(PetscOptionsSetValue(NULL, "-below_mat_bind_below", k ? "0" : "100000"));
     PetscCall(MatCreate(t->comm, &A));
     PetscCall(MatSetOptionsPrefix(A, "below_"));

@@ -81,8 +81,7 @@ PetscErrorCode COOErrors(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_coo", "device"));
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatGetSize(A, &M, &N));
   for (int k = 0; k < 4; k++) {
     PetscInt       ci[] = {0, -1, k % 2 ? 0 : M, M - 1}, cj[] = {0, N + 3, k % 2 ? N : 0, -1};

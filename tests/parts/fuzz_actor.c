@@ -60,8 +60,7 @@ PetscErrorCode SeeLayout(Actor *a, Mat A)
   PetscInt M, N, m, n, rbs, cbs;
 
   PetscFunctionBegin;
-  PetscCall(MatGetSize(A, &M, &N));
-  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
   PetscCall(SeeInt(a, "rows", M));
   PetscCall(SeeInt(a, "columns", N));
@@ -146,8 +145,7 @@ PetscErrorCode OperandLike(Actor *a, Mat A, Mat *B)
   PetscInt M, N, m, n;
 
   PetscFunctionBegin;
-  PetscCall(MatGetSize(A, &M, &N));
-  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(Operand(a, m, n, M, N, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -73,8 +73,7 @@ static PetscErrorCode Refill(Actor *a)
 
   PetscFunctionBegin;
   if (fuzz.device && fuzzcase.bound) way = way < 2 ? 0 : 3;
-  PetscCall(MatGetSize(a->A, &M, &N));
-  PetscCall(MatGetLocalSize(a->A, &m, &n));
+  PetscCall(MatSizes(a->A, &m, &n, &M, &N));
   s = (Shape){.comm = fuzz.comm, .rank = fuzz.rank, .size = fuzz.size, .M = M, .N = N, .m = m, .n = n, .bs = 1};
   ShapeDraw(&s, PETSC_FALSE);
   PetscCall(MatGetOwnershipRange(a->A, &n, NULL));

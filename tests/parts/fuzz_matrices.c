@@ -194,8 +194,7 @@ static PetscErrorCode Products(Actor *a)
   if (kind == 4 && !square) kind = 1;
   FuzzLog(" %s%s", ((const char *[]){"A B", "A^T B", "A B^T", "P^T A P", "R A R^T", "B^T A"})[kind],
           reuse ? " twice" : "");
-  PetscCall(MatGetSize(A, &M, &N));
-  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   if (kind == 0)
     PetscCall(Operand(a, n, PETSC_DECIDE, N, 7, &P));
   else if (kind == 1 || kind == 5)
@@ -241,8 +240,7 @@ static PetscErrorCode DenseProducts(Actor *a)
 
   PetscFunctionBegin;
   FuzzLog(" %s %" PetscInt_FMT " columns", kind ? "A^T D" : "A D", columns);
-  PetscCall(MatGetSize(a->A, &M, &N));
-  PetscCall(MatGetLocalSize(a->A, &m, &n));
+  PetscCall(MatSizes(a->A, &m, &n, &M, &N));
   PetscCall(MatCreateDense(fuzz.comm, kind ? m : n, PETSC_DECIDE, kind ? M : N, columns, NULL, &D));
   PetscCall(MatGetOwnershipRange(D, &rs, &re));
   for (PetscInt i = rs; i < re; i++) {

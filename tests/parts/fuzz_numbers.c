@@ -14,8 +14,7 @@ static PetscErrorCode Numbers(Actor *a)
 
   PetscFunctionBegin;
   PetscCall(SameLayouts(a->A, a->A, PETSC_TRUE, &square));
-  PetscCall(MatGetSize(a->A, NULL, &N));
-  PetscCall(MatGetLocalSize(a->A, &m, NULL));
+  PetscCall(MatSizes(a->A, &m, NULL, NULL, &N));
   PetscCall(MatCreateVecs(a->A, NULL, &v));
   for (int k = 0; k < 3; k++) {
     PetscCall(MatNorm(a->A, norms[k], &norm));

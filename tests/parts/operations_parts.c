@@ -23,8 +23,7 @@ PetscErrorCode Shell(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(MatCreateShell(t->comm, m, n, M, N, A, &S));
   PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))ShellMult));
   PetscCall(MatConvert(S, t->type, MAT_INITIAL_MATRIX, &B));
@@ -42,8 +41,7 @@ PetscErrorCode Transpose(Test *t, Record *r)
   PetscBool is;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
   PetscCall(RecordMat(t, r, "type of the transpose", B));
   PetscCall(Touch(B));
@@ -83,8 +81,7 @@ PetscErrorCode Permute(Test *t, Record *r)
   PetscInt *p, m, n, rs, cs;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCall(MatGetOwnershipRange(A, &rs, NULL));
   PetscCall(MatGetOwnershipRangeColumn(A, &cs, NULL));
@@ -110,10 +107,8 @@ PetscErrorCode SubMatrix(Test *t, Record *r)
   PetscInt m, n, M, N, rs, cs;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MakeTouched(t, &A));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(MatGetOwnershipRange(A, &rs, NULL));
   PetscCall(MatGetOwnershipRangeColumn(A, &cs, NULL));
   for (int kind = 0; kind < 3; kind++) { /* every second; a contiguous part; all columns */
@@ -171,10 +166,8 @@ PetscErrorCode Pieces(Test *t, Record *r)
   IS       is;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
-  PetscCall(MatGetLocalSize(A, &m, NULL));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MakeTouched(t, &A));
+  PetscCall(MatSizes(A, &m, NULL, &M, &N));
   for (int k = 0; k < 2 && t->size > 1; k++) {
     PetscCall(MatMPIAIJGetLocalMat(A, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &B));
     PetscCall(RecordMat(t, r, "type of the local matrix", B));
@@ -287,8 +280,7 @@ PetscErrorCode Binary(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(TempName(t, name, sizeof(name)));
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(PetscViewerBinaryOpen(t->comm, name, FILE_MODE_WRITE, &v));
   PetscCall(MatView(A, v));
   PetscCall(MatScale(A, 2.));

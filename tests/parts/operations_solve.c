@@ -11,8 +11,7 @@ PetscErrorCode BlockDiagonal(Test *t, Record *r)
   PetscScalar       *w;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(MatGetBlockSize(A, &bs));
   for (int k = 0; k < 2; k++) { /* the result is kept inside the matrix, so it may be stale the second time */
@@ -56,8 +55,7 @@ PetscErrorCode Coloring(Test *t, Record *r)
   PetscInt      n;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatColoringCreate(A, &mc));
   PetscCall(MatColoringSetDistance(mc, 2));
   PetscCall(MatColoringSetType(mc, MATCOLORINGGREEDY));
@@ -114,8 +112,7 @@ PetscErrorCode Factor(Test *t, Record *r)
   PetscInt            m;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecFill(b, 1));
   PetscCall(MatGetFactor(A, MATSOLVERPETSC, ft, &F));
@@ -165,8 +162,7 @@ PetscErrorCode FactorInPlace(Test *t, Record *r)
   MatFactorInfo info;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecFill(b, 1));
   PetscCall(MatGetOrdering(A, MATORDERINGNATURAL, &row, &col));
@@ -293,8 +289,7 @@ PetscErrorCode SOR(Test *t, Record *r)
   Vec              b, x;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecFill(b, 1));
   for (int step = 0; step < 2; step++) {
@@ -327,8 +322,7 @@ PetscErrorCode ZeroRows(Test *t, Record *r)
 
   PetscFunctionBegin;
   for (int k = 0; k < 4; k++) {
-    PetscCall(Make(t, &A));
-    PetscCall(Touch(A));
+    PetscCall(MakeTouched(t, &A));
     PetscCall(MatGetOwnershipRange(A, &rs, &re));
     PetscCall(MatGetSize(A, &M, NULL));
     PetscCall(MatCreateVecs(A, &x, &b));
@@ -410,8 +404,7 @@ PetscErrorCode Reorder(Test *t, Record *r)
   PetscInt        n;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   for (int k = 0; k < 5; k++) {
     PetscCall(MatGetOrdering(A, orders[k], &row, &col));
     PetscCall(ISGetLocalSize(row, &n));
@@ -437,8 +430,7 @@ PetscErrorCode Ordering(Test *t, Record *r)
   PetscInt        n, rs, re, last[2] = {-1, -1}, late = 0;
 
   PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(Touch(A));
+  PetscCall(MakeTouched(t, &A));
   PetscCall(MatGetOrdering(A, MATORDERINGEVCHYB, &row, &col));
   PetscCall(ISGetLocalSize(row, &n));
   PetscCall(ISGetIndices(row, &p));

@@ -102,8 +102,7 @@ PetscErrorCode Sparse(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(MakeOperand(t, n, PETSC_DECIDE, N, 6, other, &B));
   PetscCall(MakeOperand(t, m, PETSC_DECIDE, M, 4, other, &L));
   PetscCall(Touch(A));
@@ -161,8 +160,7 @@ PetscErrorCode SparseReplaced(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(MakeOperand(t, n, PETSC_DECIDE, N, 6, t->type, &B));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &E));
   PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &F));
@@ -211,8 +209,7 @@ PetscErrorCode Triple(Test *t, Record *r)
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(MakeOperand(t, n, PETSC_DECIDE, N, 5, other, &P));
   PetscCall(MatTranspose(P, MAT_INITIAL_MATRIX, &Q));
   PetscCall(Absolute(A, &absolute[0]));
