@@ -284,20 +284,6 @@ static PetscErrorCode MatBatchGetEntries(Mat D, const MatBatch *b, PetscInt prob
 
 /* ---------------------------------------------------------------- values */
 
-/* Whether an array of new values is on a device; an error if the matrix is not there */
-static PetscErrorCode MatBatchIsDeviceArray(Mat D, const PetscScalar values[], PetscBool *device)
-{
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  *device = PETSC_FALSE;
-  PetscCall(MatSpMVGet(D, &spmv));
-  if (spmv && spmv->backend && values) PetscCall((*spmv->backend->isdevicearray)(values, device));
-  PetscCheck(!*device || !SpMVBoundToCPU(D), PETSC_COMM_SELF, PETSC_ERR_SUP,
-             "The values are on a GPU, and the matrix is bound to the CPU: copy them to the host");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Sets the values from entry `first` on */
 static PetscErrorCode MatBatchWrite(Mat D, PetscInt first, PetscInt entries, const PetscScalar values[])
 {
@@ -373,13 +359,17 @@ static PetscErrorCode MatBatchChanged(Mat A, Mat D, PetscBool alone)
 PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar values[])
 {
   PetscInt  first = 0, entries = 0;
+  PetscBool device = PETSC_FALSE;
+  Mat_SpMV *spmv;
   MatBatch *b;
   Mat       D;
-  PetscBool device;
 
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b, &D));
-  PetscCall(MatBatchIsDeviceArray(D, values, &device));
+  PetscCall(MatSpMVGet(D, &spmv));
+  if (spmv && spmv->backend && values) PetscCall((*spmv->backend->isdevicearray)(values, &device));
+  PetscCheck(!device || !SpMVBoundToCPU(D), PETSC_COMM_SELF, PETSC_ERR_SUP,
+             "The values are on a GPU, and the matrix is bound to the CPU: copy them to the host");
   if (problem != MATBATCH_ALL) {
     PetscCall(MatBatchGetEntries(D, b, problem, &first, &entries));
     PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,

@@ -6,8 +6,6 @@
 
 #define SpMVProductAnyType "MatProductSetFromOptions_anytype_C"
 
-static PetscErrorCode MatProductSetFromOptions_SpMV(Mat);
-
 /* The third factor is used only for ABC: while PETSc computes ABC in two steps, the third factor remains set in both
    steps */
 Mat SpMVProductFactor(Mat C, int k)
@@ -206,27 +204,6 @@ static PetscErrorCode MatProductSetFromOptions_SpMVCUDA(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  If PETSc finds no function by the type names, it calls the anytype function of the first factor that has one. In this
-  case that factor is ours, so the anytype functions of the other factors (virtual transposes, diagonal matrices,
-  MATPYTHON) are called here. They may replace factors of the product, for example a virtual transpose by the matrix in
-  it.
-*/
-static PetscErrorCode SpMVProductQueryFactors(Mat C)
-{
-  PetscErrorCode (*f)(Mat);
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 3 && !C->ops->productsymbolic; k++) {
-    const Mat factor = SpMVProductFactor(C, k);
-
-    if (!factor) continue;
-    PetscCall(PetscObjectQueryFunction((PetscObject)factor, SpMVProductAnyType, &f));
-    if (f && f != MatProductSetFromOptions_SpMV) PetscCall((*f)(C));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* PETSc looks this up for a product of three factors, a virtual transpose and two matrices of our types. AIJ can
    compute this product */
 static PetscErrorCode MatProductSetFromOptions_TransposeSpMV(Mat C)
@@ -275,7 +252,15 @@ static PetscErrorCode MatProductSetFromOptions_SpMV(Mat C)
   if (ours->device && cusparse && ours->parent.productsetfromoptions)
     PetscCall((*ours->parent.productsetfromoptions)(C));
   if (!C->ops->productsymbolic) {
-    PetscCall(SpMVProductQueryFactors(C));
+    PetscErrorCode (*f)(Mat);
+
+    /* PETSc calls the anytype function of one factor only, which is ours. Those of the others (virtual transposes,
+       diagonal matrices, MATPYTHON) may replace factors, for example a virtual transpose by the matrix in it */
+    for (int k = 0; k < 3 && !C->ops->productsymbolic; k++) {
+      if (!SpMVProductFactor(C, k)) continue;
+      PetscCall(PetscObjectQueryFunction((PetscObject)SpMVProductFactor(C, k), SpMVProductAnyType, &f));
+      if (f && f != MatProductSetFromOptions_SpMV) PetscCall((*f)(C));
+    }
     if (C->ops->productsymbolic) PetscFunctionReturn(PETSC_SUCCESS);
     on_host = PETSC_TRUE;
     PetscCall(SpMVProductAsAIJ(C, ours->device ? host : NULL));
