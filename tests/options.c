@@ -254,73 +254,6 @@ static PetscErrorCode Arguments(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode LoadFile(const char *name, const char *type, PetscErrorCode *ierr)
-{
-  Mat         A;
-  PetscViewer v;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(MatSetType(A, type));
-  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, name, FILE_MODE_READ, &v));
-  Expecting(*ierr, MatLoad(A, v));
-  PetscCall(Destroy(&v, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc's binary format begins with four integers: class, rows, columns, nonzeros; then the rows' lengths. Files that
-   end too early, or are inconsistent */
-static PetscErrorCode Files(Test *t, Record *r)
-{
-  static const struct {
-    int at; /* the index of the integer that is replaced, -1 for none */
-    int value;
-    int percent; /* remaining percentage of the file's length */
-  } files[] = {{-1, 0, 0},   {-1, 0, 5},   {-1, 0, 20},  {-1, 0, 50}, {-1, 0, 99},       {0, 4711, 100},
-               {1, -1, 100}, {2, -1, 100}, {3, -5, 100}, {3, 1, 100}, {4, 1000000, 100}, {5, -1, 100}};
-  char        name[64], text[64];
-  PetscViewer v;
-  FILE       *f;
-  long        bytes;
-  char       *all;
-
-  PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(name, sizeof(name), "/tmp/petscspmv-options-%d", (int)getpid()));
-  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, name, FILE_MODE_WRITE, &v));
-  PetscCall(PetscViewerBinarySkipInfo(v));
-  PetscCall(MatView(t->R, v));
-  PetscCall(PetscViewerDestroy(&v));
-  f = fopen(name, "rb");
-  PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "cannot open %s", name);
-  fseek(f, 0, SEEK_END);
-  bytes = ftell(f);
-  rewind(f);
-  PetscCall(PetscMalloc1(bytes, &all));
-  PetscCheck(fread(all, 1, (size_t)bytes, f) == (size_t)bytes, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "cannot read %s",
-             name);
-  fclose(f);
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(files); k++) {
-    PetscErrorCode ierr  = PETSC_SUCCESS;
-    const size_t   width = sizeof(PetscInt), left = (size_t)(bytes * files[k].percent / 100);
-
-    f = fopen(name, "wb");
-    PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "cannot open %s", name);
-    PetscCheck(fwrite(all, 1, left, f) == left, PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "cannot write %s", name);
-    if (files[k].at >= 0) {
-      fseek(f, (long)(files[k].at * width), SEEK_SET);
-      for (size_t b = width; b-- > 0;) fputc((int)((PetscInt64)files[k].value >> 8 * b & 255), f); /* big-endian */
-    }
-    fclose(f);
-    PetscCall(LoadFile(name, t->type, &ierr));
-    PetscCheck(ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "file %d was loaded", (int)k);
-    PetscCall(PetscSNPrintf(text, sizeof(text), "file %d: error %d", (int)k, (int)ierr));
-    PetscCall(RecordText(r, "loading", text));
-  }
-  PetscCall(PetscFree(all));
-  (void)unlink(name);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Every type name that may be given, set in every possible way */
 static PetscErrorCode Names(Test *t, Record *r)
 {
@@ -870,7 +803,6 @@ static PetscErrorCode Parameters(Test *t, Record *r)
 static const Operation operations[] = {{"values", Values, OURS},
                                        {"bad", Bad, FULL | OURS},
                                        {"arguments", Arguments, FULL | OURS},
-                                       {"files", Files, FULL | OURS | BYROW | SEQ},
                                        {"names", Names, FULL | OURS},
                                        {"info", Info, FULL | OURS},
                                        {"counts", Counts, OURS},
