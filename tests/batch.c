@@ -44,8 +44,7 @@ static PetscErrorCode ChangeAndMultiply(const Case *c, Mat A, Arrays *a, PetscCo
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (mode == PETSC_USE_POINTER && c->sharing != MATBATCH_SHARE_VALUES) { /* these are repeated for each problem */
     for (PetscInt64 e = 0; e < a->values; e++) a->a[e] *= 3.0;
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(Products(A, a, "after the caller wrote to the array"));
     if (device) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(MatScale(A, 0.5)); /* writes to the same array */
@@ -118,7 +117,8 @@ static PetscErrorCode Conversions(Mat A, const Arrays *a)
   PetscCall(PetscSpMVGetFormat(A, &format));
   Check(format && !strcmp(format, MATBATCH), "PetscSpMVGetFormat()");
   PetscCall(AIJCreate(PETSC_COMM_WORLD, a, &B, NULL));
-  PetscCall(SameMatrix(A, B, "conversion to AIJ"));
+  PetscCall(MatEqual(A, B, &is));
+  Check(is, "MatEqual() with AIJ");
   PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &C));
   PetscCall(MatConvert(C, MATBATCH, MAT_INPLACE_MATRIX, &C));
   PetscCall(Problems(C, a, "a matrix converted to AIJ and back"));
@@ -140,8 +140,7 @@ static PetscErrorCode Conversions(Mat A, const Arrays *a)
   PetscCall(Products(C, a, "converted from AIJ"));
   PetscCall(MatEqual(A, C, &is));
   Check(is, "MatEqual()");
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&B));
+  PetscCall(Destroy(&C, &B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,12 +157,11 @@ static PetscErrorCode Differ(Mat A, const Arrays *a)
   PetscCall(MatScale(B, 3.0));
   PetscCall(MatBatchGetInfo(B, &info));
   Check(info.sharing == a->sharing, "values are shared after MatScale()");
-  PetscCall(VecFill(l));
+  PetscCall(VecDraw(l));
   PetscCall(MatDiagonalScale(B, l, NULL));
   PetscCall(MatBatchGetInfo(B, &info));
   Check(info.sharing == MATBATCH_SHARE_PATTERN || a->problems < 2, "values are not shared after MatDiagonalScale()");
-  PetscCall(VecDestroy(&l));
-  PetscCall(MatDestroy(&B));
+  PetscCall(Destroy(&l, &B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -215,8 +213,7 @@ static PetscErrorCode FromMats(void)
         for (PetscInt c = r % 2 && !twice ? 1 : 0; c < n; c += 1 + !twice)
           PetscCall(MatSetValue(mats[p], r, c, (PetscScalar)(1 + p + 10 * r + 100 * c), INSERT_VALUES));
       }
-      PetscCall(MatAssemblyBegin(mats[p], MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(mats[p], MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(mats[p]));
     }
     PetscCall(MatCreateBatchFromMats(PETSC_COMM_WORLD, 6, mats, &A));
     PetscCall(MatBatchGetInfo(A, &info));
@@ -266,7 +263,7 @@ static PetscErrorCode Inverse(MatBatchSharing sharing)
   PetscCall(BatchCreate(PETSC_COMM_WORLD, &a, PETSC_COPY_VALUES, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(x, &u));
-  PetscCall(VecFill(u));
+  PetscCall(VecDraw(u));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetTolerances(ksp, 1e3 * PETSC_MACHINE_EPSILON, PETSC_DEFAULT, PETSC_DEFAULT, 2));
@@ -278,8 +275,7 @@ static PetscErrorCode Inverse(MatBatchSharing sharing)
 
       for (PetscInt k = 0; k < n; k++) a.a[k] *= 7.0;
       if (rank == size - 1) PetscCall(MatBatchSetValues(A, 0, a.a));
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
     }
     PetscCall(MatMult(A, u, b));
     PetscCall(KSPSolve(ksp, b, x));
@@ -288,11 +284,7 @@ static PetscErrorCode Inverse(MatBatchSharing sharing)
     PetscCall(VecNorm(u, NORM_INFINITY, &norm));
     Check(off <= 1e5 * PETSC_MACHINE_EPSILON * norm, again ? "after one process changed a problem" : "first solve");
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&u));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&ksp, &x, &b, &u, &A));
   PetscCall(ArraysDestroy(&a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -311,8 +303,7 @@ static PetscErrorCode FindDevice(void)
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(PetscObjectTypeCompare((PetscObject)x, VECSEQCUDA, &device));
 #endif
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

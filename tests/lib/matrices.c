@@ -38,29 +38,6 @@ PetscErrorCode VecFill(Vec v, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatAssemble(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatSizes(Mat A, PetscInt *m, PetscInt *n, PetscInt *M, PetscInt *N)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(A, m, n));
-  PetscCall(MatGetSize(A, M, N));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode DestroyObjects(void *objects[])
-{
-  PetscFunctionBegin;
-  for (int k = 0; objects[k]; k++) PetscCall(PetscObjectDestroy((PetscObject *)objects[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode FillDense(Mat D, PetscInt columns, PetscInt seed)
 {
   PetscInt s, e;

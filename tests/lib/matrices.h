@@ -4,11 +4,7 @@
 */
 #pragma once
 
-#include <petscmat.h>
-
-#if !defined(PETSC_SUCCESS)
-  #define PETSC_SUCCESS ((PetscErrorCode)0)
-#endif
+#include "objects.h"
 
 /* Properties of a matrix. SEQ to ONHOST are only for operations of the harness: they determine when an operation runs
    */
@@ -61,13 +57,6 @@ PetscReal Hash(PetscInt i, PetscInt j, PetscInt k);
 PetscScalar Value(PetscInt i, PetscInt j, PetscInt k);
 /* Sets entry i to Value(i, 0, seed) */
 PetscErrorCode VecFill(Vec v, PetscInt seed);
-/* Assembles a matrix for use */
-PetscErrorCode MatAssemble(Mat A);
-/* The local and the global numbers of rows and columns; any of them may be NULL */
-PetscErrorCode MatSizes(Mat A, PetscInt *m, PetscInt *n, PetscInt *M, PetscInt *N);
-/* Destroys PETSc objects of any classes: Destroy(&x, &y, &A) */
-#define Destroy(...) DestroyObjects((void *[]){__VA_ARGS__, NULL})
-PetscErrorCode DestroyObjects(void *objects[]);
 /* The entries of a dense matrix, set one by one with MatSetValue() */
 PetscErrorCode FillDense(Mat D, PetscInt columns, PetscInt seed);
 

@@ -8,10 +8,7 @@
 #endif
 #include <math.h>
 #include <string.h>
-
-#if !defined(PETSC_SUCCESS)
-  #define PETSC_SUCCESS ((PetscErrorCode)0)
-#endif
+#include "objects.h"
 
 /* The arrays of a batch; i and j are those of one problem if the pattern is shared */
 typedef struct {
@@ -34,7 +31,7 @@ PetscErrorCode Fail(const char *what);
 
 /* batch_common.c: the numbers drawn after Reseed() depend only on k and the rank */
 void           Reseed(PetscInt k);
-PetscErrorCode VecFill(Vec);
+PetscErrorCode VecDraw(Vec);
 /* kind: of the problems, which have `least` to `most` rows */
 PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least, PetscInt most, MatBatchSharing,
                             Arrays *);
@@ -44,7 +41,6 @@ PetscErrorCode BatchCreate(MPI_Comm, const Arrays *, PetscCopyMode, Mat *);
 PetscErrorCode AIJCreate(MPI_Comm, const Arrays *, Mat *A, Mat *bound);
 /* new values of a problem, or of all (-1), in the arrays and in the matrix */
 PetscErrorCode ChangeValues(Mat, Arrays *, PetscInt problem);
-PetscErrorCode SameMatrix(Mat, Mat, const char *what);
 PetscErrorCode Same(Vec, Vec, const char *what); /* bit for bit */
 /* A x and A^T x, from vectors of each kind, compared with those of AIJ */
 PetscErrorCode Products(Mat, const Arrays *, const char *when);

@@ -159,7 +159,7 @@ PetscErrorCode AIJCreate(MPI_Comm comm, const Arrays *A, Mat *B, Mat *bound)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode VecFill(Vec x)
+PetscErrorCode VecDraw(Vec x)
 {
   PetscScalar *a;
   PetscInt     n;
@@ -264,25 +264,6 @@ PetscErrorCode Same(Vec a, Vec b, const char *what)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SameMatrix(Mat A, Mat B, const char *what)
-{
-  Mat       C, D;
-  PetscReal norm, off;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &D));
-  PetscCall(MatDuplicate(D, MAT_COPY_VALUES, &C)); /* without the block sizes, which MatAXPY() leaks */
-  PetscCall(MatDestroy(&D));
-  PetscCall(MatConvert(B, MATAIJ, MAT_INITIAL_MATRIX, &D));
-  PetscCall(MatNorm(C, NORM_FROBENIUS, &norm));
-  PetscCall(MatAXPY(C, -1.0, D, DIFFERENT_NONZERO_PATTERN));
-  PetscCall(MatNorm(C, NORM_FROBENIUS, &off));
-  Check(off <= 10 * PETSC_MACHINE_EPSILON * norm, what);
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&D));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* y = A x or A^T x from vectors of a type */
 static PetscErrorCode OneProduct(Mat A, Mat B, Mat bound, PetscBool transpose, VecType type, const char *when)
 {
@@ -298,7 +279,7 @@ static PetscErrorCode OneProduct(Mat A, Mat B, Mat bound, PetscBool transpose, V
   PetscCall(VecSetSizes(x, n, N));
   PetscCall(VecSetType(x, type));
   PetscCall(VecDuplicate(x, &y));
-  PetscCall(VecFill(x));
+  PetscCall(VecDraw(x));
   PetscCall(VecSet(y, (PetscScalar)NAN));
   PetscCall(MatCreateVecs(B, &hx, &ref)); /* on the host */
   PetscCall(VecDuplicate(hx, &w));
@@ -310,12 +291,7 @@ static PetscErrorCode OneProduct(Mat A, Mat B, Mat bound, PetscBool transpose, V
   PetscCall(transpose ? MatMultTranspose(bound, w, b) : MatMult(bound, w, b));
   PetscCall(transpose ? MatMultTranspose(A, x, y) : MatMult(A, x, y));
   PetscCall(Compare(y, ref, b, what));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&hx));
-  PetscCall(VecDestroy(&ref));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&w));
+  PetscCall(Destroy(&x, &y, &hx, &ref, &b, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -331,7 +307,6 @@ PetscErrorCode Products(Mat A, const Arrays *a, const char *when)
     if (device) PetscCall(OneProduct(A, B, bound, (PetscBool)transpose, VECCUDA, when));
 #endif
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&bound));
+  PetscCall(Destroy(&B, &bound));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

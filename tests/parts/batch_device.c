@@ -58,9 +58,7 @@ static PetscErrorCode Refresh(void)
     Check(petsc_ctog_sz - before <= (most + 90 * 90) * sizeof(PetscScalar), "only the values of a problem are copied");
     PetscCall(Products(A, &a, names[k]));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&x, &y, &A));
   PetscCall(ArraysDestroy(&a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -114,7 +112,7 @@ static PetscErrorCode Streams(Mat A, Arrays *a)
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(A, &x, &ref));
-  PetscCall(VecFill(x));
+  PetscCall(VecDraw(x));
   PetscCall(PetscDeviceContextGetCurrentContext(&old));
   for (int k = 0; k < 2; k++) {
     PetscCall(VecDuplicate(ref, &y[k]));
@@ -146,8 +144,7 @@ static PetscErrorCode Streams(Mat A, Arrays *a)
     PetscCall(PetscDeviceContextDestroy(&of[k]));
     PetscCall(VecDestroy(&y[k]));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&ref));
+  PetscCall(Destroy(&x, &ref));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
