@@ -289,29 +289,11 @@ static PetscErrorCode Inverse(MatBatchSharing sharing)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether batches compute on the device */
-static PetscErrorCode FindDevice(void)
-{
-  const PetscInt i[2] = {0, 1}, j[1] = {0}, n[1] = {1};
-  PetscScalar    a[1] = {1.0};
-  Mat            A;
-  Vec            x;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateBatch(PETSC_COMM_SELF, 1, n, i, j, a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &A));
-  PetscCall(MatCreateVecs(A, &x, NULL));
-#if defined(PETSC_HAVE_CUDA)
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECSEQCUDA, &device));
-#endif
-  PetscCall(Destroy(&x, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
-  char        expect[16] = "", *only[32];
-  PetscInt    nonly      = 32;
-  PetscBool   set, quick = PETSC_FALSE, is;
+  char       *only[32];
+  PetscInt    nonly = 32;
+  PetscBool   set, quick = PETSC_FALSE;
   PetscMPIInt size;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -321,11 +303,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-cases", only, &nonly, &set));
   if (!set) nonly = 0;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
-  PetscCall(FindDevice());
-  PetscCall(PetscStrcmp(expect, device ? "device" : "host", &is));
-  PetscCheck(is || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but batches compute on the %s here",
-             expect, device ? "device" : "host");
+  PetscCall(OnDevice(MATBATCH, &device));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
     PetscBool in = (PetscBool)!nonly;
 

@@ -6,16 +6,13 @@
   Options: -batches n (for each method), -seed, -expect host|device, -type (batch, or another type derived from AIJ),
   -errors 0 (no errors, after which PETSc leaks memory).
 */
+#include "objects.h"
 #include "random.h"
 #include "ranks.h"
 #include <petscksp.h>
 #include <petscspmv.h>
 #include <math.h>
 #include <string.h>
-
-#if !defined(PETSC_SUCCESS)
-  #define PETSC_SUCCESS ((PetscErrorCode)0)
-#endif
 
 static PetscInt    checks, failures, solved;
 static PetscBool   device;
@@ -296,8 +293,7 @@ static PetscErrorCode RunWay(const Way *way, PetscInt batch)
           PetscCall(MatSetValue(A, start + r, start + B.first[p] + B.j[k], B.a[k], INSERT_VALUES));
       }
     }
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
   }
   PetscCall(PetscMalloc1(B.rows, &x0));
   PetscCall(VecGetArrayWrite(y, &v));
@@ -308,11 +304,7 @@ static PetscErrorCode RunWay(const Way *way, PetscInt batch)
   PetscCall(PetscStrlcat(now, ", new values and a guess", sizeof(now)));
   PetscCall(CheckProblems(ksp, &B, way, x0, y));
   PetscCall(PetscFree(x0));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&ksp, &x, &y, &b, &A));
   PetscCall(BatchDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -336,8 +328,7 @@ static PetscErrorCode TwoProblems(PetscBool outside, Mat *A)
   for (PetscInt r = 0; r < 5; r++) PetscCall(MatSetValue(*A, start + r, start + r, 2.0, INSERT_VALUES));
   PetscCall(MatSetValue(*A, start + 3, start + 4, 1.0, INSERT_VALUES));
   if (outside && rank == size - 1) PetscCall(MatSetValue(*A, start + 3, start + 1, 1.0, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscCall(MatSetVariableBlockSizes(*A, 2, sizes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -386,10 +377,7 @@ static PetscErrorCode Errors(void)
       PetscCall(PetscOptionsClearValue(NULL, "-ksp_devicebatch_restart"));
 #endif
     }
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(Destroy(&ksp, &x, &b, &A));
   }
   PetscCall(TwoProblems(PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
@@ -401,10 +389,7 @@ static PetscErrorCode Errors(void)
   MustFail(KSPSolve(ksp, b, x), PETSC_ERR_SUP, "-ksp_devicebatch_type lu");
   PetscCall(PCSetType(pc, PCNONE));
   MustFail(KSPSolveTranspose(ksp, b, x), PETSC_ERR_SUP, size > 1 ? "" : "MatTranspose()");
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&ksp, &x, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -420,13 +405,10 @@ int main(int argc, char **argv)
       {"gmres", PCJACOBI, PETSC_TRUE, PETSC_FALSE},  {"lu", PCNONE, PETSC_FALSE, PETSC_FALSE},
       {"auto", PCJACOBI, PETSC_FALSE, PETSC_FALSE},  {"bcgs", PCJACOBI, PETSC_FALSE, PETSC_FALSE, PC_JACOBI_ROWMAX},
   };
-  char        expect[16] = "", name[64];
+  char        name[64];
   PetscInt    batches = 8, first = 1;
-  PetscBool   is, set, errors = PETSC_TRUE;
+  PetscBool   set, errors        = PETSC_TRUE;
   PetscMPIInt rank, size;
-  Mat         A;
-  Vec         x;
-  Batch       B;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(PetscSpMVInitializePackage());
@@ -436,21 +418,9 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-batches", &batches, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &first, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-errors", &errors, NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-type", name, sizeof(name), &set));
   if (set) type = name;
-  PetscCall(BatchCreate(1, PETSC_TRUE, &B));
-  PetscCall(BatchMat(PETSC_COMM_SELF, &B, &A));
-  PetscCall(MatCreateVecs(A, &x, NULL));
-#if defined(PETSC_HAVE_CUDA)
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECSEQCUDA, &device));
-#endif
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
-  PetscCall(BatchDestroy(&B));
-  PetscCall(PetscStrcmp(expect, device ? "device" : "host", &is));
-  PetscCheck(is || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but batches are solved on the %s here",
-             expect, device ? "device" : "host");
+  PetscCall(OnDevice(type, &device));
   for (size_t w = 0; w < PETSC_STATIC_ARRAY_LENGTH(ways); w++) {
     for (PetscInt k = 0; k < batches; k++) {
       seed = 88172645463325252u + 1000003 * (uint64_t)(first + k) + 101 * (uint64_t)w + (uint64_t)rank;

@@ -12,10 +12,7 @@
 #include <petscds.h>
 #include <petscksp.h>
 #include <petscspmv.h>
-
-#if !defined(PETSC_SUCCESS)
-  #define PETSC_SUCCESS ((PetscErrorCode)0)
-#endif
+#include "objects.h"
 
 static struct {
   char        what[200];
@@ -81,11 +78,7 @@ static PetscErrorCode Same(Mat A, Mat R, const char *message)
     PetscCall(VecNorm(w, NORM_INFINITY, &difference));
     PetscCall(VecNorm(v, NORM_INFINITY, &size));
     Expect((PetscBool)(difference <= 1000 * PETSC_MACHINE_EPSILON * PetscMax(size, 1)), message);
-    PetscCall(VecDestroy(&w));
-    PetscCall(VecDestroy(&u));
-    PetscCall(VecDestroy(&v));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&y));
+    PetscCall(Destroy(&w, &u, &v, &x, &y));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -183,16 +176,10 @@ static PetscErrorCode Make(Kind kind, PetscInt dof, const char *type, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Destroy(Made *m)
+static PetscErrorCode MadeDestroy(Made *m)
 {
   PetscFunctionBegin;
-  PetscCall(MatDestroy(&m->A));
-  PetscCall(MatDestroy(&m->F));
-  PetscCall(MatDestroy(&m->P));
-  PetscCall(MatDestroy(&m->R));
-  PetscCall(MatDestroy(&m->G));
-  PetscCall(DMDestroy(&m->coarse));
-  PetscCall(DMDestroy(&m->fine));
+  PetscCall(Destroy(&m->A, &m->F, &m->P, &m->R, &m->G, &m->coarse, &m->fine));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -246,8 +233,7 @@ static PetscErrorCode Operator(KSP ksp, Mat J, Mat A, void *ctx)
       PetscCall(MatSetValuesStencil(A, 1, &row, n, col, v, INSERT_VALUES));
     }
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -294,8 +280,7 @@ static PetscErrorCode Solve(const char *type, PetscBool galerkin, PetscInt *iter
     PetscCall(KSPGetOperators(smoother, &A, NULL));
     PetscCall(HasFormat(A, "a level's operator lacks the format"));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(DMDestroy(&da));
+  PetscCall(Destroy(&ksp, &da));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -315,7 +300,7 @@ static PetscErrorCode TestDMs(PetscInt names, char name[][64])
                                   coarsen ? ", coarsened" : ""));
           PetscCall(Make((Kind)kind, dof, name[k], (PetscBool)coarsen, &m));
           PetscCall(Compare(&m, &reference, (PetscBool)(kind == PLEX2D || (dof == 1 && Named(name[k])))));
-          PetscCall(Destroy(&m));
+          PetscCall(MadeDestroy(&m));
         }
         PetscCall(Destroy(&reference));
       }
@@ -345,26 +330,14 @@ static PetscErrorCode TestSolves(PetscInt names, char name[][64])
 
 int main(int argc, char **argv)
 {
-  char      type[64] = "sellp", expect[16] = "", name[3][64];
-  PetscInt  names = 0, sum[2];
-  PetscBool where;
-  Mat       A;
-  MatType   of;
+  char     type[64] = "sellp", name[3][64];
+  PetscInt names    = 0, sum[2];
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(PetscSpMVInitializePackage());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &now.size));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-type", type, sizeof(type), NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
-  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(MatSetSizes(A, 1, 1, 1, 1));
-  PetscCall(MatSetType(A, type));
-  PetscCall(MatGetType(A, &of));
-  PetscCall(PetscStrbeginswith(of, MATSEQAIJCUSPARSE, &now.device));
-  PetscCall(MatDestroy(&A));
-  PetscCall(PetscStrcmp(expect, now.device ? "device" : "host", &where));
-  PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here",
-             expect, type, now.device ? "device" : "host");
+  PetscCall(OnDevice(type, &now.device));
   PetscCall(PetscStrncpy(name[names++], type, sizeof(name[0])));
   PetscCall(PetscSNPrintf(name[names++], sizeof(name[0]), "aij%s", type));
   if (now.size == 1) PetscCall(PetscSNPrintf(name[names++], sizeof(name[0]), "seq%s", type));

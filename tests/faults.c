@@ -717,8 +717,8 @@ static PetscErrorCode MakeTransports(const char *type, PetscBool device)
 
 int main(int argc, char **argv)
 {
-  char      type[64] = "sellp", expect[16] = "", *only[64];
-  PetscBool quick = PETSC_FALSE, device = PETSC_FALSE, where, set;
+  char      type[64] = "sellp", *only[64];
+  PetscBool quick = PETSC_FALSE, device = PETSC_FALSE, set;
   PetscInt  n = 64;
   MPI_Comm  comm, self;
 
@@ -728,16 +728,12 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &now.size));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &now.rank));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-type", type, sizeof(type), NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &run.verbose, NULL));
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-phases", only, &n, &set));
   if (!set) n = 0;
   now.under = type;
   PetscCall(OnDevice(type, &device));
-  PetscCall(PetscStrcmp(expect, device ? "device" : "host", &where));
-  PetscCheck(where || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here",
-             expect, type, device ? "device" : "host");
   /* objects that PETSc loses after an error keep the communicators' attributes alive */
   if (__lsan_disable) __lsan_disable();
   PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &comm, NULL));

@@ -441,35 +441,6 @@ static PetscErrorCode RunCase(const Operation *ops, const Case *c, Mat R, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode OnDevice(const char *type, PetscBool *device)
-{
-  Mat     A;
-  MatType name;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(MatSetSizes(A, 1, 1, 1, 1));
-  PetscCall(MatSetType(A, type));
-  PetscCall(MatGetType(A, &name));
-  PetscCall(PetscStrbeginswith(name, MATSEQAIJCUSPARSE, device));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode CheckExpected(const char *type, PetscBool device)
-{
-  const char *where      = device ? "device" : "host";
-  char        expect[16] = "";
-  PetscBool   same;
-
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-expect", expect, sizeof(expect), NULL));
-  PetscCall(PetscStrcmp(expect, where, &same));
-  PetscCheck(same || !expect[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-expect %s, but %s computes on the %s here", expect,
-             type, where);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode GetSelection(Selection *s)
 {
   PetscInt  two = 2;
@@ -547,7 +518,6 @@ static PetscErrorCode RunAll(const char *program, const Operation *ops, int size
   PetscCall(GetNames("-cases", NULL, PETSC_STATIC_ARRAY_LENGTH(names), &nnames, names));
   PetscCall(GetNames("-files", NULL, PETSC_STATIC_ARRAY_LENGTH(files), &nfiles, files));
   PetscCall(OnDevice(type, &device));
-  PetscCall(CheckExpected(type, device));
   now.device  = device;
   now.model   = device ? MATAIJCUSPARSE : MATAIJPERM;
   now.excused = now.turn = 0;

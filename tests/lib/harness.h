@@ -116,7 +116,3 @@ void           OnTerm(int sig);
 
 /* Whether a list of an option holds a name */
 PetscErrorCode Listed(const char *name, PetscInt n, char *list[], PetscBool *in);
-/* Whether matrices of a type compute on a device on this machine */
-PetscErrorCode OnDevice(const char *type, PetscBool *device);
-/* Reads -expect: an error if the type computes elsewhere */
-PetscErrorCode CheckExpected(const char *type, PetscBool device);

@@ -13,3 +13,5 @@ PetscErrorCode MatSizes(Mat A, PetscInt *m, PetscInt *n, PetscInt *M, PetscInt *
 /* Destroys PETSc objects of any classes: Destroy(&x, &y, &A). An ISColoring is none */
 #define Destroy(...) DestroyObjects((void *[]){__VA_ARGS__, NULL})
 PetscErrorCode DestroyObjects(void *objects[]);
+/* Whether matrices of a type compute on a device on this machine; an error if -expect host|device says otherwise */
+PetscErrorCode OnDevice(const char *type, PetscBool *device);
