@@ -13,6 +13,7 @@
 #include <petscksp.h>
 #include <petscspmv.h>
 #include "objects.h"
+#include "ranks.h"
 
 static struct {
   char        what[200];
@@ -37,9 +38,7 @@ static PetscErrorCode HasFormat(Mat A, const char *message)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-  ierr = PetscSpMVGetInfo(A, &info);
-  PetscCall(PetscPopErrorHandler());
+  MayFail(ierr, PetscSpMVGetInfo(A, &info));
   Expect((PetscBool)!ierr, message);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   Expect((PetscBool)(ierr || device == now.device), "a matrix is not where the type computes");

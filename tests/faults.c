@@ -16,10 +16,6 @@
 #include "lib/atonce.h"
 #include "parts/faults.h"
 
-/* LeakSanitizer's functions, NULL without it: memory allocated between the two calls may leak */
-extern void __lsan_disable(void) __attribute__((weak));
-extern void __lsan_enable(void) __attribute__((weak));
-
 /* ---------------------------------------------------------------- the phases of a life */
 
 typedef struct {
@@ -586,9 +582,9 @@ static PetscErrorCode RunFault(const Phase *p, const Case *c, const char *type, 
   fault.after = run.k;
   fault.armed = (PetscBool)(run.rank < 0 || run.rank == now.rank);
   /* after an error PETSc does not free its own allocations; ours are counted here */
-  if (__lsan_disable) __lsan_disable();
+  LeaksIgnore(PETSC_TRUE);
   ierr = (*p->run)(&l);
-  if (__lsan_enable) __lsan_enable();
+  LeaksIgnore(PETSC_FALSE);
   fault.armed = PETSC_FALSE;
   PetscCall(PetscPopErrorHandler());
   PetscCall(CheckErrors(p, ierr, device, struck));
@@ -735,10 +731,10 @@ int main(int argc, char **argv)
   now.under = type;
   PetscCall(OnDevice(type, &device));
   /* objects that PETSc loses after an error keep the communicators' attributes alive */
-  if (__lsan_disable) __lsan_disable();
+  LeaksIgnore(PETSC_TRUE);
   PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &comm, NULL));
   PetscCall(PetscCommDuplicate(PETSC_COMM_SELF, &self, NULL));
-  if (__lsan_enable) __lsan_enable();
+  LeaksIgnore(PETSC_FALSE);
   signal(SIGALRM, OnAlarm);
   FaultsInstall(PETSC_TRUE);
   PetscCall(MakeTransports(type, device));

@@ -4,10 +4,6 @@
 */
 #include "parts/options.h"
 
-/* LeakSanitizer's functions, NULL without it: memory allocated between the two calls may leak */
-extern void __lsan_disable(void) __attribute__((weak));
-extern void __lsan_enable(void) __attribute__((weak));
-
 static PetscErrorCode Set(const char *option, const char *value)
 {
   char prefixed[128];
@@ -119,19 +115,10 @@ static PetscErrorCode Values(Test *t, Record *r)
 }
 
 /*
-  Values that must be rejected, with an error that names the option as the user gave it, and with an unchanged matrix
+  Values that must be rejected, with an error that names the option as the user gave it, and with an unchanged matrix. The
+  kind of value determines who rejects it and whether the message names the option: PETSc's own does not if a word is not
+  a number
 */
-static char message[2048];
-
-static PetscErrorCode KeepMessage(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n,
-                                  PetscErrorType p, const char *mess, void *ctx)
-{
-  if (p == PETSC_ERROR_INITIAL && mess) (void)PetscStrncpy(message, mess, sizeof(message));
-  return n;
-}
-
-/* The kind of rejected value, which determines who rejects it and whether the message names the option: PETSc's own
-   message does not if a word is not a number */
 typedef enum { RANGE, WORD, LIST } Refusal;
 
 static const struct {
@@ -158,18 +145,6 @@ static const struct {
     {LIST, NULL, "mat_spmv_reorder", {"rcm", "-1", "1"}},
     {LIST, NULL, "mat_spmv_coo", {"nonsense", "-1", "gpu"}}};
 
-/* Makes a call that must return an error: nothing is printed, and memory that PETSc leaves behind is not reported as a
-   leak */
-#define Expecting(ierr, ...)                             \
-  do {                                                   \
-    message[0] = 0;                                      \
-    PetscCall(PetscPushErrorHandler(KeepMessage, NULL)); \
-    if (__lsan_disable) __lsan_disable();                \
-    ierr = __VA_ARGS__;                                  \
-    if (__lsan_enable) __lsan_enable();                  \
-    PetscCall(PetscPopErrorHandler());                   \
-  } while (0)
-
 static PetscErrorCode Refuse(Test *t, Mat A, Refusal how, const char *option, const char *value)
 {
   PetscErrorCode ierr;
@@ -180,16 +155,17 @@ static PetscErrorCode Refuse(Test *t, Mat A, Refusal how, const char *option, co
 
   PetscFunctionBegin;
   PetscCall(Set(option, value));
-  Expecting(ierr, MatSetFromOptions(A));
+  MayFail(ierr, MatSetFromOptions(A));
   PetscCall(Agree(ierr, &same));
   PetscCall(Clear(option));
   PetscCheck(ierr, t->comm, PETSC_ERR_PLIB, "option %s %s was not refused", option, value);
   PetscCheck(how != RANGE || ierr == PETSC_ERR_ARG_OUTOFRANGE, t->comm, PETSC_ERR_PLIB,
-             "option %s %s: error %d, not %d: %s", option, value, (int)ierr, (int)PETSC_ERR_ARG_OUTOFRANGE, message);
+             "option %s %s: error %d, not %d: %s", option, value, (int)ierr, (int)PETSC_ERR_ARG_OUTOFRANGE,
+             RanksMessage);
   PetscCall(PetscSNPrintf(whole, sizeof(whole), "-opt_%s", option));
-  PetscCall(PetscStrstr(message, whole, &named));
+  PetscCall(PetscStrstr(RanksMessage, whole, &named));
   PetscCheck(named || how == WORD, t->comm, PETSC_ERR_PLIB,
-             "option %s %s: error %d, message '%s', which does not name it", option, value, (int)ierr, message);
+             "option %s %s: error %d, message '%s', which does not name it", option, value, (int)ierr, RanksMessage);
   PetscCall(PetscSpMVGetFormat(A, &format));
   PetscCall(PetscStrcmp(format, t->type, &same));
   PetscCheck(same, t->comm, PETSC_ERR_PLIB, "option %s %s: the format is %s after the refusal", option, value,
@@ -232,9 +208,9 @@ static PetscErrorCode Arguments(Test *t, Record *r)
   PetscCall(CreateLike(t->R, t->type, &A));
 #define Refused(code, ...)                                                                                           \
   do {                                                                                                               \
-    Expecting(ierr, __VA_ARGS__);                                                                                    \
+    MayFail(ierr, __VA_ARGS__);                                                                                      \
     PetscCheck(ierr == (code), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: error %d, not %d: %s", #__VA_ARGS__, (int)ierr, \
-               (int)(code), message);                                                                                \
+               (int)(code), RanksMessage);                                                                           \
   } while (0)
   Refused(PETSC_ERR_ARG_WRONGSTATE, PetscSpMVGetInfo(A, &info)); /* unassembled */
   Refused(PETSC_ERR_ARG_WRONG, PetscSpMVGetInfo(t->R, &info));   /* a different type */
@@ -405,13 +381,10 @@ static PetscErrorCode Counts(Test *t, Record *r)
   PetscCall(CheckCounts(A));
   PetscCall(MatDestroy(&A));
   PetscCall(MatCreate(t->comm, &A));
-  message[0] = 0;
-  PetscCall(PetscPushErrorHandler(KeepMessage, NULL));
-  ierr = PetscSpMVGetInfo(A, &(PetscSpMVInfo){0});
-  PetscCall(PetscPopErrorHandler());
-  PetscCall(PetscStrstr(message, "type is not set", &found));
+  MayFail(ierr, PetscSpMVGetInfo(A, &(PetscSpMVInfo){0}));
+  PetscCall(PetscStrstr(RanksMessage, "type is not set", &found));
   PetscCheck(ierr && found, t->comm, PETSC_ERR_PLIB,
-             "PetscSpMVGetInfo() of a matrix without a type: error %d, message '%s'", (int)ierr, message);
+             "PetscSpMVGetInfo() of a matrix without a type: error %d, message '%s'", (int)ierr, RanksMessage);
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -469,7 +442,7 @@ static PetscErrorCode OldName(Test *t, const char *prefix, PetscOptions options,
 {
   PetscErrorCode (*const print)(FILE *, const char[], va_list) = PetscVFPrintf;
   const PetscBool plain                                        = (PetscBool)!prefix[0];
-  char            old[128], new[128];
+  char            old[128], new[128], elsewhere[128];
   PetscInt        after = -1;
   PetscBool       set, other;
   Mat             A;
@@ -481,8 +454,8 @@ static PetscErrorCode OldName(Test *t, const char *prefix, PetscOptions options,
   PetscCall(PetscSNPrintf(old, sizeof(old), "-%smat_%s_setup_after", prefix, t->type));
   PetscCall(PetscSNPrintf(new, sizeof(new), "-%smat_spmv_setup_after", prefix));
   PetscCall(PetscOptionsSetValue(options, old, "3"));
-  PetscCall(PetscSNPrintf(message, sizeof(message), "-%smat_%s_setup_after", plain ? "other_" : "", t->type));
-  PetscCall(PetscOptionsSetValue(options, message, "4"));
+  PetscCall(PetscSNPrintf(elsewhere, sizeof(elsewhere), "-%smat_%s_setup_after", plain ? "other_" : "", t->type));
+  PetscCall(PetscOptionsSetValue(options, elsewhere, "4"));
   if (both) PetscCall(PetscOptionsSetValue(options, new, "5"));
   reports       = 0;
   PetscVFPrintf = CountReports;
@@ -493,11 +466,11 @@ static PetscErrorCode OldName(Test *t, const char *prefix, PetscOptions options,
   PetscCheck(set && after == (both ? 5 : 3), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is %" PetscInt_FMT " after %s", new,
              after, old);
   PetscCall(PetscOptionsHasName(options, NULL, old, &set));
-  PetscCall(PetscOptionsHasName(options, NULL, message, &other));
+  PetscCall(PetscOptionsHasName(options, NULL, elsewhere, &other));
   PetscCheck(!set && other, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is %s, %s is %s", old, set ? "still set" : "removed",
-             message, other ? "still set" : "removed");
+             elsewhere, other ? "still set" : "removed");
   PetscCall(PetscOptionsClearValue(options, new));
-  PetscCall(PetscOptionsClearValue(options, message));
+  PetscCall(PetscOptionsClearValue(options, elsewhere));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

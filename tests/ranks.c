@@ -91,9 +91,7 @@ static PetscErrorCode Refuses(Test *t, Record *r)
   PetscBool      any;
 
   PetscFunctionBegin;
-  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-  ierr = Errs(t, r);
-  PetscCall(PetscPopErrorHandler());
+  MayFail(ierr, Errs(t, r));
   PetscCall(Agree(ierr, &any));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

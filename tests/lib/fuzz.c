@@ -74,21 +74,12 @@ static void FuzzOnAlarm(int sig)
   _exit(128 + sig);
 }
 
-/* Sanitizers end the program in their own way. Memory that PETSc allocated before it returned an error is lost, but is
-   not a leak of ours */
+/* Sanitizers end the program in their own way */
 PETSC_EXTERN void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
-PETSC_EXTERN void __lsan_disable(void) __attribute__((weak));
-PETSC_EXTERN void __lsan_enable(void) __attribute__((weak));
 
 static void FuzzOnDeath(void)
 {
   FuzzReport("ended by a sanitizer, see above");
-}
-
-void FuzzLeaksIgnore(PetscBool ignore)
-{
-  if (ignore && __lsan_disable) __lsan_disable();
-  if (!ignore && __lsan_enable) __lsan_enable();
 }
 
 static PetscErrorCode FuzzOptions(PetscInt *first, PetscInt *count, PetscInt *seconds, PetscInt *failures)

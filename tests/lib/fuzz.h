@@ -44,5 +44,3 @@ PETSC_ATTRIBUTE_FORMAT(1, 2) void FuzzLog(const char *format, ...);
 PETSC_ATTRIBUTE_FORMAT(1, 2) void FuzzReport(const char *format, ...);
 /* Collective. Sets `any` to the largest value among the ranks: whether something is wrong on any rank */
 PetscErrorCode FuzzAgree(int *any);
-/* PETSc loses memory that it allocated before it returned an error. LeakSanitizer must not report it */
-void FuzzLeaksIgnore(PetscBool ignore);

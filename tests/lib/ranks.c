@@ -37,3 +37,12 @@ PetscErrorCode RanksKeepMessage(MPI_Comm comm, int line, const char *fun, const 
   if (p == PETSC_ERROR_INITIAL && mess) (void)PetscStrncpy(RanksMessage, mess, sizeof(RanksMessage));
   return n;
 }
+
+extern void __lsan_disable(void) __attribute__((weak)); /* NULL without LeakSanitizer */
+extern void __lsan_enable(void) __attribute__((weak));
+
+void LeaksIgnore(PetscBool ignore)
+{
+  if (ignore && __lsan_disable) __lsan_disable();
+  if (!ignore && __lsan_enable) __lsan_enable();
+}

@@ -26,6 +26,21 @@ extern char    RanksMessage[2048];
 PetscErrorCode RanksKeepMessage(MPI_Comm, int line, const char *fun, const char *file, PetscErrorCode, PetscErrorType,
                                 const char *mess, void *ctx);
 
+/* PETSc does not free its memory after an error: LeakSanitizer, if it is there, is not to report what is allocated until
+   ignore is false again */
+void LeaksIgnore(PetscBool ignore);
+
+/* Makes a call that may fail: nothing is printed, RanksMessage has the message, and memory that PETSc loses is no leak */
+#define MayFail(ierr, ...)                                    \
+  do {                                                        \
+    RanksMessage[0] = 0;                                      \
+    LeaksIgnore(PETSC_TRUE);                                  \
+    PetscCall(PetscPushErrorHandler(RanksKeepMessage, NULL)); \
+    ierr = __VA_ARGS__;                                       \
+    PetscCall(PetscPopErrorHandler());                        \
+    LeaksIgnore(PETSC_FALSE);                                 \
+  } while (0)
+
 /* Collective. Checks that a call fails, with this error and these words in its message; ends the program if only some
    ranks return an error. The program defines Check(condition, what) */
 #define MustFail(call, code, words)                                                                                  \
@@ -33,10 +48,7 @@ PetscErrorCode RanksKeepMessage(MPI_Comm, int line, const char *fun, const char 
     PetscErrorCode ierr_;                                                                                            \
     PetscBool      any_;                                                                                             \
     char           text_[512];                                                                                       \
-    RanksMessage[0] = 0;                                                                                             \
-    PetscCall(PetscPushErrorHandler(RanksKeepMessage, NULL));                                                        \
-    ierr_ = (call);                                                                                                  \
-    PetscCall(PetscPopErrorHandler());                                                                               \
+    MayFail(ierr_, call);                                                                                            \
     PetscCheck(RanksAgree(ierr_, &any_), PETSC_COMM_SELF, PETSC_ERR_PLIB, "error %d here, and not on all ranks: %s", \
                (int)ierr_, words);                                                                                   \
     PetscCall(PetscSNPrintf(text_, sizeof(text_),                                                                    \

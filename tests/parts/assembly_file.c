@@ -31,9 +31,7 @@ static PetscErrorCode ReadLines(Test *t, const char *header, const char *sizes, 
     fclose(file);
   }
   PetscCallMPI(MPI_Barrier(t->comm));
-  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-  *read = MatLoadMatrixMarket(t->comm, name, A);
-  PetscCall(PetscPopErrorHandler());
+  MayFail(*read, MatLoadMatrixMarket(t->comm, name, A));
   PetscCallMPI(MPI_Barrier(t->comm));
   if (!rank) remove(name);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -89,9 +89,7 @@ PetscErrorCode COOErrors(Test *t, Record *r)
 
     if (k < 2) PetscCall(ToDevice(t, ci, sizeof(ci), &di));
     if (k < 2) PetscCall(ToDevice(t, cj, sizeof(cj), &dj));
-    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-    ierr = MatSetPreallocationCOO(A, 4, k < 2 ? di : ci, k < 2 ? dj : cj);
-    PetscCall(PetscPopErrorHandler());
+    MayFail(ierr, MatSetPreallocationCOO(A, 4, k < 2 ? di : ci, k < 2 ? dj : cj));
     PetscCall(RecordInt(r, k % 2 ? "error for a column" : "error for a row", ierr));
     if (k < 2) PetscCall(FreeArray(t, &di));
     if (k < 2) PetscCall(FreeArray(t, &dj));
@@ -121,9 +119,7 @@ PetscErrorCode COOErrors(Test *t, Record *r)
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
     PetscCall(MatSetValue(A, 0, N - 1, 1.0, INSERT_VALUES));
     PetscCall(MatAssemble(A));
-    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-    ierr = MatSetValuesCOO(A, value, INSERT_VALUES);
-    PetscCall(PetscPopErrorHandler());
+    MayFail(ierr, MatSetValuesCOO(A, value, INSERT_VALUES));
     PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB,
                "The map of another pattern was used: error %d", (int)ierr);
   }

@@ -49,17 +49,13 @@ extern const FuzzOp FuzzEntries[], FuzzMatrices[], FuzzNumbers[], FuzzOptions[];
 
 /* A call that AIJ may refuse: the error is recorded, and the case continues. failed: whether there was an error on any
    rank */
-#define Try(a, what, call)                                           \
-  do {                                                               \
-    PetscErrorCode ierr_;                                            \
-    FuzzLeaksIgnore(PETSC_TRUE);                                     \
-    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL)); \
-    ierr_ = (call);                                                  \
-    PetscCall(PetscPopErrorHandler());                               \
-    FuzzLeaksIgnore(PETSC_FALSE);                                    \
-    PetscCall(SeeInt(a, what, (PetscInt64)ierr_));                   \
-    failed = ierr_ ? 1 : 0;                                          \
-    PetscCall(FuzzAgree(&failed));                                   \
+#define Try(a, what, call)                         \
+  do {                                             \
+    PetscErrorCode ierr_;                          \
+    MayFail(ierr_, call);                          \
+    PetscCall(SeeInt(a, what, (PetscInt64)ierr_)); \
+    failed = ierr_ ? 1 : 0;                        \
+    PetscCall(FuzzAgree(&failed));                 \
   } while (0)
 
 PetscErrorCode SeeInt(Actor *a, const char *what, PetscInt64 value);
