@@ -181,7 +181,7 @@ CORE     := $(patsubst tests/core/%.c,$(B)/tests/core-%,$(wildcard tests/core/*.
 CUDA     := $(if $(HAVE_CUDA),$(patsubst tests/cuda/%.cu,$(B)/tests/cuda-%,$(wildcard tests/cuda/*.cu)))
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*.c))
 # A benchmark of a folder of bench is in build/TAG/bench, where the scripts look for it
-BENCHSRC := $(filter-out bench/products/bench.c,$(wildcard bench/*.c bench/products/*.c bench/solves/*.c bench/setup/*.c))
+BENCHSRC := $(filter-out bench/batch.c bench/products/bench.c,$(wildcard bench/*.c bench/products/*.c bench/solves/*.c bench/setup/*.c))
 BENCH    := $(patsubst %.c,$(B)/bench/%,$(notdir $(BENCHSRC)))
 TESTLIB  := $(B)/tests/lib/libtests.a
 # Formats of other papers, and the programs that measure such: also with what the library hides
@@ -189,6 +189,7 @@ FORMATS  := $(B)/bench/products/formats/formats.o $(if $(HAVE_CUDA),$(B)/bench/p
 HELD     := $(if $(HAVE_CUDA),$(B)/bench/papers/held.cu.o)
 PRODUCTS := $(B)/bench/bench
 PAPER    := $(B)/bench/paper
+BATCH    := $(B)/bench/batch
 
 # LeakSanitizer can name (and lsan.supp excuse) a leak only while the library that made it is loaded, and MPI unloads its
 # own: under a sanitizer, dlclose() does nothing
@@ -212,6 +213,8 @@ $(PRODUCTS): $(B)/bench/products/bench.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(PAPER): $(B)/bench/papers/paper.o $(FORMATS) $(HELD) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
+$(BATCH): $(B)/bench/batch.o $(if $(HAVE_CUDA),$(B)/bench/batched.cu.o) $(OBJ) $(CUOBJ) $(KEEP)
+	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 # Kernels of an example, for a PETSc with CUDA
@@ -231,7 +234,7 @@ kernels: $(CU:%=$(B)/%.o)
 examples: $(EXAMPLES)
 tests: $(CORE) $(CUDA) $(TESTS)
 # everything, without running it; tools/gpu-pack reads the folder
-programs: all examples tests $(BENCH) $(PRODUCTS) $(PAPER)
+programs: all examples tests $(BENCH) $(PRODUCTS) $(PAPER) $(BATCH)
 	@echo $(B)
 
 # One place that knows how MPI programs are started here
@@ -265,7 +268,7 @@ fuzz: all $(B)/tests/fuzz
 	  $(CLEAN_ENV) -u SECONDS ASAN_OPTIONS=$(ASAN_OPTIONS):detect_leaks=0 OMPI_MCA_mpi_yield_when_idle=1 $(MPIEXEC) -n $$ranks $(B)/tests/fuzz -type $$type -seed $(SEED) -seconds $$each $(ARGS) || failed=1; \
 	done; done; exit $$failed
 
-bench: all $(BENCH) $(PRODUCTS)
+bench: all $(BENCH) $(PRODUCTS) $(BATCH)
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) BENCH=$(HERE)/$(B)/bench MPIEXEC="$(MPIEXEC)" bench/products/run $(ARGS)
 
 paper: all $(PAPER) $(B)/examples/bratu

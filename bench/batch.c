@@ -3,10 +3,11 @@ static char help[] =
 there is one, otherwise on the host.\n\
   -figures <3,4,5,6,7> : 3 homogeneous batches of growing size, 4 balanced and unbalanced rows of growing length, 5 the test set, 6 and 7 batches of\n\
                          different matrices: those of figure 3, and the whole set\n\
-  -problems <10000>    : problems of a batch in figures 4 (at most 1000) to 7 (on the host 100)\n\
+  -problems <10000>    : problems of a batch in figures 5 to 7 (on the host 100)\n\
+  -few <1000>          : problems of the batches that compare all kernels, in figures 4 and 5 (on the host 100)\n\
   -sizes <1,10,100,1000> : numbers of problems in figure 3\n\
   -set <names>         : only these matrices of the set\n\
-  -types <list>        : of loop, graph, aij, sellp, evchyb, batch\n\
+  -types <list>        : of loop, graph, aij, sellp, evchyb, batch, and the paper's kernels, on a GPU: batch:coo, ...\n\
   -reps <7>            : repetitions; the median is reported\n\
   -target <0.01>       : seconds of all products of a repetition\n\
   -quick               : few problems and repetitions, to check that everything works\n\
@@ -16,8 +17,8 @@ Matrices are read from tests/matrices or the folder MATRICES. If a file is missi
 /*
    Contenders: `loop`, a library call for each problem (cuSPARSE's CSR on the GPU, MatMult() of AIJ on the host), and
    `graph`, that loop in a CUDA graph; the block-diagonal matrix of the batch with aij (aijcusparse), sellp and evchyb;
-   and the type batch. The product of each contender is compared with a plain loop, row by row, with a bound from |A||x|.
-   The program fails if one is wrong.
+   the type batch; and the paper's kernels (batched.cu). The product of each contender is compared with a plain loop, row
+   by row, with a bound from |A||x|. The program fails if one is wrong.
 
    The vectors are PETSc's, on the GPU if there is one. `bytes` is the size of the contender's arrays, of x and of y,
    each moved once; `share` is the resulting fraction of the bandwidth of a large copy.
@@ -28,6 +29,9 @@ Matrices are read from tests/matrices or the folder MATRICES. If a file is missi
 #include "names.h"
 #include "problems.h"
 #include "results.h"
+#if defined(PETSCSPMV_HAVE_CUDA)
+  #include "batched.h"
+#endif
 
 /* ---------------------------------------------------------------- a library call for each problem */
 
@@ -44,6 +48,9 @@ typedef struct {
   char                 *memory; /* all arrays, each aligned to 256 bytes */
   PetscScalar         **py;
   void                 *buffer;
+#endif
+#if defined(PETSCSPMV_HAVE_CUDA)
+  Batched batched; /* a kernel of the paper instead of a loop */
 #endif
 } Loop;
 
@@ -201,6 +208,9 @@ static PetscErrorCode LoopDestroy(Loop **loop)
     PetscCallCUDA(cudaStreamDestroy(L->stream));
   }
 #endif
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (L->batched) PetscCallCUDA(BatchedDestroy(&L->batched));
+#endif
   for (PetscInt p = 0; L->mats && p < L->count; p++) PetscCall(MatDestroy(&L->mats[p]));
   PetscCall(PetscFree(L->mats));
   PetscCall(VecDestroy(&L->x));
@@ -226,7 +236,7 @@ typedef struct {
   /* batch over sellp: sum of the logarithms, least, and their number */
   double   sellp_ratio, sellp_least;
   PetscInt sellps;
-  PetscInt problems, figures[8], nfigures, sizes[16], nsizes; /* options */
+  PetscInt problems, few, figures[8], nfigures, sizes[16], nsizes; /* options */
   char    *only[64];
   PetscInt nonly;
   Problem  set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
@@ -249,6 +259,16 @@ static PetscErrorCode Multiply(Mat A, Loop *L, const Batch *B, Vec x, Vec y)
     const PetscScalar *xx = NULL;
     PetscScalar       *yy = NULL;
 
+#if defined(PETSCSPMV_HAVE_CUDA)
+    if (L->batched) {
+      PetscCall(VecGetArrayReadAndMemType(x, &xx, NULL));
+      PetscCall(VecGetArrayWriteAndMemType(y, &yy, NULL));
+      PetscCallCUDA(BatchedMult(L->batched, xx, yy, Device.stream));
+      PetscCall(VecRestoreArrayWriteAndMemType(y, &yy));
+      PetscCall(VecRestoreArrayReadAndMemType(x, &xx));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+#endif
     if (!DeviceOn) {
       PetscCall(VecGetArrayRead(x, &xx));
       PetscCall(VecGetArrayWrite(y, &yy));
@@ -349,7 +369,8 @@ static PetscErrorCode Measure(const Bench *b, Mat A, Loop *L, const Batch *B, Re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, Result *r)
+/* exists: false if the contender cannot handle this batch */
+static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, Result *r, PetscBool *exists)
 {
   const double nz = (double)B->i[B->rows], vectors = 2.0 * (double)B->rows * sizeof(PetscScalar);
   const double csr = nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (double)B->rows * sizeof(PetscInt);
@@ -357,11 +378,27 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
   Loop        *L   = NULL;
 
   PetscFunctionBeginUser;
+  *exists = PETSC_TRUE;
   PetscCall(PetscMemzero(r, sizeof(*r)));
   if (!strcmp(type, "loop") || !strcmp(type, "graph")) {
+    *exists = (PetscBool)(DeviceOn || !strcmp(type, "loop"));
+    if (!*exists) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(LoopCreate(B, (PetscBool)(type[0] == 'g'), &L));
     PetscCall(PetscStrncpy(r->viewed, DeviceOn ? "cuSPARSE CSR" : "MatMult", sizeof(r->viewed)));
     r->bytes = csr + vectors;
+  } else if (!strncmp(type, "batch:", 6)) {
+    /* ELL: not with too much padding */
+    *exists = (PetscBool)(DeviceOn && (strcmp(type, "batch:ell") || B->ell <= 8 * (PetscInt64)B->i[B->rows]));
+#if defined(PETSCSPMV_HAVE_CUDA)
+    if (!*exists) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(PetscNew(&L));
+    PetscCallCUDA(BatchedCreate((int)B->count, B->sizes, B->i, B->j, B->a, type + 6, &L->batched));
+    r->bytes = (double)BatchedBytes(L->batched) + vectors;
+    PetscCall(PetscStrncpy(r->viewed, type + 6, sizeof(r->viewed)));
+#else
+    *exists = PETSC_FALSE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+#endif
   } else if (!strcmp(type, "batch")) {
     PetscCall(MatCreateBatch(PETSC_COMM_SELF, B->count, B->sizes, B->i, B->j, B->a, MATBATCH_SHARE_NONE,
                              PETSC_USE_POINTER, &A));
@@ -397,9 +434,10 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Measures all contenders on one batch. loop and aij, with which the others are compared, come first in the list */
+/* Measures all contenders, except those listed in `without`, on one batch. loop and aij, with which the others are
+   compared, come first in the list */
 static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char *origin, PetscInt count,
-                              const Problem **of)
+                              const Problem **of, const char *without)
 {
   Batch  B;
   double loop = 0.0, aij = 0.0, sellp = 0.0;
@@ -415,10 +453,14 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
   for (PetscInt k = 0; k < b->ntypes; k++) {
     const char *type = b->types[k];
     Result      r;
+    PetscBool   exists;
     double      gflops, rate;
+    char        word[64];
 
-    if (!DeviceOn && !strcmp(type, "graph")) continue;
-    PetscCall(RunType(b, &B, type, &r));
+    PetscCall(PetscSNPrintf(word, sizeof(word), " %s ", type));
+    if (without && (strstr(without, word) || (!strncmp(type, "batch:", 6) && strstr(without, " batch: ")))) continue;
+    PetscCall(RunType(b, &B, type, &r, &exists));
+    if (!exists) continue;
     if (!strcmp(type, "loop")) loop = r.warm;
     if (!strcmp(type, "aij")) aij = r.warm;
     if (!strcmp(type, "sellp")) sellp = r.warm;
@@ -441,7 +483,7 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
                            DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL)));
     if (b->csv) fflush(b->csv);
     if (!(r.error <= 1.0)) b->wrong++;
-    if (figure == 5 && !strcmp(type, "batch") && aij > 0.0) {
+    if (figure == 5 && !strcmp(type, "batch") && aij > 0.0 && !(without && strstr(without, " aij "))) {
       b->ratio += log(aij / r.warm);
       b->least = b->cases ? PetscMin(b->least, aij / r.warm) : aij / r.warm;
       if (loop > 0.0) b->loops = b->cases ? PetscMin(b->loops, loop / r.warm) : loop / r.warm;
@@ -456,14 +498,15 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
 
 /* ---------------------------------------------------------------- the experiments */
 
-static PetscErrorCode RunSame(Bench *b, int figure, const Problem *P, PetscInt count)
+static PetscErrorCode RunSame(Bench *b, int figure, const Problem *P, const char *name, PetscInt count,
+                              const char *without)
 {
   const Problem **of;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(count, &of));
   for (PetscInt p = 0; p < count; p++) of[p] = P;
-  PetscCall(RunCase(b, figure, P->name, P->origin, count, of));
+  PetscCall(RunCase(b, figure, name, P->origin, count, of, without));
   PetscCall(PetscFree(of));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -476,7 +519,7 @@ static PetscErrorCode RunMixed(Bench *b, int figure, PetscInt n, const Problem *
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(count, &of));
   for (PetscInt p = 0; p < count; p++) of[p] = P[RandomInt(&random, n)];
-  PetscCall(RunCase(b, figure, name, "files and twins", count, of));
+  PetscCall(RunCase(b, figure, name, "files and twins", count, of, NULL));
   PetscCall(PetscFree(of));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -504,7 +547,7 @@ static PetscErrorCode Figure4(Bench *b)
       PetscCall(ProblemGenerate(n, len, PETSC_FALSE, &P));
       P.origin = "generated";
       PetscCall(PetscSNPrintf(P.name, sizeof(P.name), "%s %" PetscInt_FMT, balanced ? "balanced" : "unbalanced", mean));
-      PetscCall(RunSame(b, 4, &P, PetscMin(b->problems, 1000)));
+      PetscCall(RunSame(b, 4, &P, P.name, b->few, NULL));
       PetscCall(ProblemDestroy(&P));
     }
   }
@@ -514,7 +557,11 @@ static PetscErrorCode Figure4(Bench *b)
 static PetscErrorCode Figure5(Bench *b)
 {
   PetscFunctionBeginUser;
-  for (PetscInt k = 0; k < b->nall; k++) PetscCall(RunSame(b, 5, b->all[k], b->problems));
+  for (PetscInt k = 0; k < b->nall; k++) {
+    /* the largest batch without the paper's kernels, then a smaller one with every kernel, whose set-ups take time */
+    PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->problems, b->problems > b->few ? " batch: evchyb " : NULL));
+    if (b->problems > b->few) PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop graph aij "));
+  }
   if (b->cases) {
     PetscCall(
         PetscPrintf(PETSC_COMM_SELF,
@@ -537,7 +584,8 @@ static PetscErrorCode RunFigure(Bench *b, PetscInt figure)
   switch (figure) {
   case 3:
     for (PetscInt k = 0; k < b->nlarge; k++) {
-      for (PetscInt s = 0; s < b->nsizes; s++) PetscCall(RunSame(b, 3, b->large[k], b->sizes[s]));
+      for (PetscInt s = 0; s < b->nsizes; s++)
+        PetscCall(RunSame(b, 3, b->large[k], b->large[k]->name, b->sizes[s], NULL));
     }
     break;
   case 4: PetscCall(Figure4(b)); break;
@@ -558,20 +606,23 @@ static PetscErrorCode RunFigure(Bench *b, PetscInt figure)
 
 static PetscErrorCode GetOptions(Bench *b)
 {
-  static const char     types[]   = "loop,aij,sellp,evchyb,batch";
+  static const char     types[]   = "loop,aij,sellp,evchyb,batch,batch:coo,batch:csr-scalar,"
+                                    "batch:csr-vector,batch:csr-smart,batch:csr-i,batch:ell,batch:coo-atomic";
   static const PetscInt figures[] = {3, 4, 5, 6, 7}, sizes[] = {1, 10, 100, 1000};
   PetscBool             quick = PETSC_FALSE, set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
   b->problems = quick ? 20 : (DeviceOn ? 10000 : 100);
+  b->few      = quick ? 20 : (DeviceOn ? 1000 : 100);
   b->reps     = quick ? 3 : 7;
   b->target   = quick ? 0.001 : 0.01;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-problems", &b->problems, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-few", &b->few, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &b->reps, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-target", &b->target, NULL));
-  PetscCheck(b->problems > 0 && b->reps > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "-problems and -reps must be positive");
+  PetscCheck(b->problems > 0 && b->few > 0 && b->reps > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-problems, -few and -reps must be positive");
   b->nfigures = PETSC_STATIC_ARRAY_LENGTH(b->figures);
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-figures", b->figures, &b->nfigures, &set));
   if (!set) {

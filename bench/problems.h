@@ -162,6 +162,7 @@ typedef struct {
   PetscScalar    *a;
   PetscReal      *ref_bound;
   PetscScalar    *x, *ref;
+  PetscInt64      ell; /* entries that ELL would store */
 } Batch;
 
 static inline PetscErrorCode BatchCreate(PetscInt count, const Problem **of, Batch *B)
@@ -174,9 +175,13 @@ static inline PetscErrorCode BatchCreate(PetscInt count, const Problem **of, Bat
   B->count = count;
   B->of    = of;
   for (PetscInt p = 0; p < count; p++) {
+    PetscInt longest = 0;
+
     B->rows += of[p]->n;
     nz += of[p]->i[of[p]->n];
-    for (PetscInt r = 0; r < of[p]->n; r++) B->most = PetscMax(B->most, of[p]->i[r + 1] - of[p]->i[r]);
+    for (PetscInt r = 0; r < of[p]->n; r++) longest = PetscMax(longest, of[p]->i[r + 1] - of[p]->i[r]);
+    B->ell += (PetscInt64)longest * of[p]->n;
+    B->most = PetscMax(B->most, longest);
   }
   PetscCheck(nz <= PETSC_MAX_INT, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "%" PetscInt64_FMT " nonzeros do not fit in a PetscInt: use fewer -problems", nz);
