@@ -34,6 +34,13 @@ static void TestSingle(Matrix &A, const char *name,
          A, name, stats[1].kernel, "bytes of single values");
 }
 
+// Constrained rows and columns, as in finite elements; rows of hanging nodes, which have one unknown of each of several
+// other nodes; entries left out at random
+static Matrix Constrained(const char *name, const Matrix &A, int rows, int columns)
+{
+  return Without(name, A, [=](int r, int c) { return r != c && (r * 613 % 1000 < rows || c * 613 % 1000 < columns); });
+}
+
 // The choice from the statistics depends on the number of multiprocessors. This tests matrices on either side of each
 // bound
 static void TestChoice(const Layout &L, cudaStream_t stream)
@@ -80,6 +87,7 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
   auto      mesh = [](int N, int s) { return Shuffled("a mesh in random order", Grid("", N, 27, 1, 60), s); };
   const int N    = (int)std::ceil(std::cbrt((double)spmv::Tuning::TILE_LEAST * p)) + 1;
   expect(mesh(N, 1), "tiles", tiles);
+  expect(Constrained("a mesh with constrained rows", mesh(N, 1), 400, 400), "tiles, though rows are short", tiles);
   expect(mesh(N, 3), "no tiles of node blocks", [=](const SpMVStats &s) { return !tiles(s); });
   expect(mesh(N - 2, 1), "no tiles with few rows", [=](const SpMVStats &s) { return !tiles(s); });
   expect(Lengths("a random graph", N * N * N, N * N * N, [](int) { return 16; }), "no tiles without neighbors",
@@ -103,12 +111,6 @@ static void TestChoice(const Layout &L, cudaStream_t stream)
          [&](const SpMVStats &s) { return s.long_rows == 3 * p; });
 }
 
-// Constrained rows and columns, as in finite elements; rows of hanging nodes, which have one unknown of each of several
-// other nodes; entries left out at random
-static Matrix Constrained(const char *name, const Matrix &A, int rows, int columns)
-{
-  return Without(name, A, [=](int r, int c) { return r != c && (r * 613 % 1000 < rows || c * 613 % 1000 < columns); });
-}
 static Matrix Hanging(const char *name, const Matrix &A, int s)
 {
   return Without(name, A, [=](int r, int c) { return r / s % 29 == 5 && r % s != c % s; });

@@ -209,7 +209,7 @@ cudaError_t List(const SpMVCudaCSR &csr, int rows, int most, cudaStream_t stream
 // ------------------------------------------------------------------------------------------------ choice
 
 struct Sampled {
-  unsigned lines; // cache lines
+  unsigned lines; // cache lines, times the length of the rows: most entries are in long rows
   unsigned steps; // of 32 rows, or fewer
   // entries of the neighbors of sampled rows, and the different columns among them
   unsigned long long entries, different;
@@ -237,8 +237,8 @@ template <class I> __global__ void sample_lines(View<I> v, bool sort, int sample
   const bool     once = own >= 0 && !(same & ((1u << lane) - 1));
   n                   = __popc(__ballot_sync(ALL, once));
   if (lane || !n) return;
-  atomicAdd(&sampled->lines, (unsigned)n);
-  atomicAdd(&sampled->steps, 1u);
+  atomicAdd(&sampled->lines, (unsigned)(n * len));
+  atomicAdd(&sampled->steps, (unsigned)len);
 }
 
 // A warp counts the columns of a unit's neighbors. In a mesh, neighbors have common neighbors
