@@ -225,6 +225,51 @@ static inline PetscErrorCode MatrixListAll(PetscInt max, PetscInt *length, char 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Negative off the diagonal: -1 between the same unknowns of two nodes, -0.1 between different ones. The diagonal is the
+   largest row sum, so that rows at the boundary have Dirichlet values */
+static inline PetscErrorCode MakeLaplacian(const char *name, Mat *A)
+{
+  Mat             B;
+  Spec            s;
+  char            message[256];
+  PetscInt        first, end, n, bs = 1;
+  PetscReal       most = 0.0;
+  const PetscInt *cols;
+  PetscScalar    *value;
+
+  PetscFunctionBeginUser;
+  if (SpecRead(name, &s, message, sizeof(message)) == SPEC_FOUND) {
+    if (!strcmp(s.generator->name, "fem27")) bs = (PetscInt)s.arg[1];
+    SpecFree(&s);
+  }
+  PetscCall(MatDuplicate(*A, MAT_DO_NOT_COPY_VALUES, &B));
+  PetscCall(MatSetBlockSize(B, bs));
+  PetscCall(MatGetOwnershipRange(B, &first, &end));
+  PetscCall(MatGetSize(B, NULL, &n));
+  PetscCall(PetscMalloc1(n, &value));
+  for (int pass = 0; pass < 2; pass++) {
+    for (PetscInt i = first; i < end; i++) {
+      PetscReal sum = 0.0;
+
+      PetscCall(MatGetRow(*A, i, &n, &cols, NULL));
+      for (PetscInt k = 0; k < n; k++) {
+        value[k] = cols[k] == i ? most : ((cols[k] - i) % bs ? -0.1 : -1.0);
+        if (cols[k] != i) sum -= PetscRealPart(value[k]);
+      }
+      if (pass) PetscCall(MatSetValues(B, 1, &i, n, cols, value, INSERT_VALUES));
+      PetscCall(MatRestoreRow(*A, i, &n, &cols, NULL));
+      if (!pass) most = PetscMax(most, sum);
+    }
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD));
+  }
+  PetscCall(PetscFree(value));
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatDestroy(A));
+  *A = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static inline PetscErrorCode MatrixCreate(MPI_Comm comm, const char *name, Mat *A, const char **origin);
 
 static KSP  MatrixHierarchy; /* the last one, because benchmarks ask for one level after the other */
@@ -237,7 +282,8 @@ static inline PetscErrorCode MatrixHierarchyDestroy(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The operator of coarse grid k of the hierarchy that GAMG makes of a matrix, or the interpolation from it */
+/* The operator of coarse grid k of the hierarchy that GAMG makes of a matrix, or the interpolation from it. Generated
+   values are replaced: they are random */
 static inline PetscErrorCode MatrixCreateLevel(MPI_Comm comm, const char *name, PetscInt k, PetscBool interpolation,
                                                Mat *A)
 {
@@ -250,6 +296,7 @@ static inline PetscErrorCode MatrixCreateLevel(MPI_Comm comm, const char *name, 
   PetscFunctionBeginUser;
   if (strcmp(name, MatrixHierarchyName)) {
     PetscCall(MatrixCreate(comm, name, &fine, &origin));
+    if (!strcmp(origin, "generated") && strncmp(name, "bratu", 5)) PetscCall(MakeLaplacian(name, &fine));
     if (MatrixHierarchy)
       PetscCall(MatrixHierarchyDestroy());
     else

@@ -53,51 +53,6 @@ static PetscErrorCode ContenderDestroy(Contender *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Negative off the diagonal: -1 between the same unknowns of two nodes, -0.1 between different ones. The diagonal is the
-   largest row sum, so that rows at the boundary have Dirichlet values */
-static PetscErrorCode MakeLaplacian(const char *name, Mat *A)
-{
-  Mat             B;
-  Spec            s;
-  char            message[256];
-  PetscInt        first, end, n, bs = 1;
-  PetscReal       most = 0.0;
-  const PetscInt *cols;
-  PetscScalar    *value;
-
-  PetscFunctionBeginUser;
-  if (SpecRead(name, &s, message, sizeof(message)) == SPEC_FOUND) {
-    if (!strcmp(s.generator->name, "fem27")) bs = (PetscInt)s.arg[1];
-    SpecFree(&s);
-  }
-  PetscCall(MatDuplicate(*A, MAT_DO_NOT_COPY_VALUES, &B));
-  PetscCall(MatSetBlockSize(B, bs));
-  PetscCall(MatGetOwnershipRange(B, &first, &end));
-  PetscCall(MatGetSize(B, NULL, &n));
-  PetscCall(PetscMalloc1(n, &value));
-  for (int pass = 0; pass < 2; pass++) {
-    for (PetscInt i = first; i < end; i++) {
-      PetscReal sum = 0.0;
-
-      PetscCall(MatGetRow(*A, i, &n, &cols, NULL));
-      for (PetscInt k = 0; k < n; k++) {
-        value[k] = cols[k] == i ? most : ((cols[k] - i) % bs ? -0.1 : -1.0);
-        if (cols[k] != i) sum -= PetscRealPart(value[k]);
-      }
-      if (pass) PetscCall(MatSetValues(B, 1, &i, n, cols, value, INSERT_VALUES));
-      PetscCall(MatRestoreRow(*A, i, &n, &cols, NULL));
-      if (!pass) most = PetscMax(most, sum);
-    }
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD));
-  }
-  PetscCall(PetscFree(value));
-  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatDestroy(A));
-  *A = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Phase(Contender *c, int phase, PetscInt r, KSP ksp, Vec b, Vec x)
 {
   PetscLogDouble     start;
