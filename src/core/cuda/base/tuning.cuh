@@ -119,23 +119,27 @@ struct Tuning {
   static constexpr int L2_VECTORS = 16; // x and y together may take at most 1/L2_VECTORS of the cache
 
   // ---- tiles. One H200, us, linear tetrahedra and triangles in random order, with tiles / without: 405,000 rows of 16
-  // entries 28.8 / 55.4, 120,000 8.7 / 18.1, 60,000 4.5 / 10.1, a million rows of 7 39.0 / 55.5. Tiles of 1024 rows
-  // take as long, those of 512 rows 31.3 and 43.3. Node blocks gain nothing: 120,000 nodes of 3 unknowns 46.2 / 45.5
+  // entries 28.3 / 55.6, 120,000 8.7 / 18.1, 60,000 4.5 / 10.1, a million rows of 7 36.2 / 55.5 in tiles of 1900 rows,
+  // 37.1 in tiles of 1280. Copying the x of the next tile meanwhile gains nothing. Node blocks gain nothing: 120,000
+  // nodes of 3 unknowns 46.2 / 45.5
   static constexpr int TILE_BLOCK           = 512;      // threads
   static constexpr int TILES                = 2;        // thread blocks per multiprocessor
   static constexpr int TILE_SHARED          = 48 << 10; // bytes of x in shared memory; more is to be asked for
   static constexpr int TILE_COLUMNS         = 6144;     // most columns of a tile
-  static constexpr int TILE_COLUMNS_PER_ROW = 4;        // a tile has at most one row for so many columns
+  static constexpr int TILE_COLUMNS_PER_ROW = 2;        // a tile has at most one row for so many columns
   static constexpr int TILE_SMALLEST        = 128;      // rows, if larger tiles have too many columns
   static constexpr int TILE_LONGEST         = 256;      // entries of the longest row
   static constexpr int TILE_LEAST           = 256;      // rows per multiprocessor
-  static constexpr int TILE_SWEEPS          = 10;       // steps of the breadth-first searches
+  static constexpr int TILE_SWEEPS          = 16;       // steps of the searches from row to row, an even number
+  static constexpr int TILE_CELL_SWEEPS     = 6;        // and from cell to cell
   static constexpr int TILE_SETUP_BLOCK     = 512;      // threads
   // 32 lanes read x from at least so many cache lines: 30 in random order. In reverse Cuthill-McKee order, the
-  // tetrahedra (20 lines) take 24.7 / 24.4, 26.5 with windows of this order as tiles; the triangles (11) 31.6 / 26.0
+  // tetrahedra (20 lines) take 24.7 / 24.4, 26.5 with windows of this order as tiles; the triangles (11) 31.6 / 26.0.
+  // Slices of neighboring rows, without padding, read x from half as many lines but are slower: in a prototype 27.4 /
+  // 25.7 with x, 23.3 / 19.3 without x; slices as they are with x in shared memory, which nothing fills, take 23.2
   static constexpr int TILE_LINES = 24;
   // Columns of a row's neighbors, and columns of all tiles, at most so many times as many as the entries: 0.31 and 0.15
-  // for the tetrahedra, 0.40 and 0.23 for the triangles
+  // for the tetrahedra, 0.40 and 0.18 for the triangles
   static constexpr double TILE_CLOSE = 0.6;
   static constexpr double TILE_SHARE = 0.4;
 

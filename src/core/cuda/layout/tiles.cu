@@ -5,18 +5,17 @@
   rows that are close to one another in the graph of the matrix, so that they read few different numbers, and it has a
   list of these. Neither the rows nor the columns of the matrix are renumbered.
 
-  Clusters are the cells of Voronoi diagrams of the graph. Rows are seeds at random, and each row belongs to the seed
-  from which a breadth-first search reaches it first. There are four diagrams, with ever fewer seeds. The rows are
-  sorted by their cell in the coarsest one, then by that in the next one, and so on. So rows that follow one another
-  are close, wherever tiles begin.
+  Clusters are the cells of a Voronoi diagram of the graph: rows are seeds at random, and each row belongs to the seed
+  from which a breadth-first search reaches it first. Some of the seeds are those of larger cells, which consist of
+  these cells: a search goes from cell to cell. Still larger ones consist of the larger cells. The rows are sorted by
+  their largest cell, then by the one within it, and so on. So rows that follow one another are close, wherever tiles
+  begin.
 */
 #include "core/cuda/stores.cuh"
 #include <cub/block/block_radix_sort.cuh>
 
 namespace spmv {
 namespace {
-
-constexpr int SWEEPS = Tuning::TILE_SWEEPS;
 
 __device__ __forceinline__ unsigned hash(unsigned h)
 {
@@ -27,80 +26,85 @@ __device__ __forceinline__ unsigned hash(unsigned h)
 
 // ------------------------------------------------------------------------------------------------ clusters
 
-struct Cells { // the seeds of a unit's cells, the finest diagram first; -1: not yet found
-  int4 seed;
-
-  __device__ bool all() const
-  {
-    return (seed.x | seed.y | seed.z | seed.w) >= 0;
-  }
-  __device__ void take(const int4 &o) // those of a neighbor, for those that are not found
-  {
-    if (seed.x < 0) seed.x = o.x;
-    if (seed.y < 0) seed.y = o.y;
-    if (seed.z < 0) seed.z = o.z;
-    if (seed.w < 0) seed.w = o.w;
-  }
-};
-
-__global__ void choose_seeds(int rows, int4 *cells, int *go)
+// Each level has one seed for eight of the level before. cell: of each row, its seed or -1; NULL: each row is one.
+// label: of each cell, the seed of the larger cell that it belongs to; -1: not yet found
+__global__ void choose_seeds(int rows, int level, const int *cell, int *label, int *other)
 {
   const int u = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (u <= SWEEPS) go[u] = u == 0;
   if (u >= rows) return;
-  const unsigned h = hash((unsigned)u + 1); // one in 8, 64, 512 and 4096 rows
-  cells[u]         = {h >> 29 ? -1 : u, h >> 26 ? -1 : u, h >> 23 ? -1 : u, h >> 20 ? -1 : u};
+  const bool seed = !(hash((unsigned)u + 1) >> (26 - 3 * level)) && (!cell || cell[u] == u);
+  label[u] = other[u] = seed ? u : -1;
 }
 
-// One step of all searches. go[sweep]: the sweep before has found something. Each unit takes the cells of its first
-// neighbor that had one before the sweep, so that the result is the same each time
-template <class I> __global__ void extend(View<I> v, int sweep, const int4 *from, int4 *to, int *go)
+// One step of the searches from all seeds. Each row takes the label of its first neighbor that had one before the step,
+// so that the result is the same each time
+template <class I> __global__ void extend(View<I> v, const int *from, int *to)
 {
   const int u = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (u >= v.units || !go[sweep]) return;
-  Cells own = {from[u]};
-  if (!own.all()) {
-    const int64_t start = v.start(u);
-    const int     len   = v.len(u);
-    const int4    old   = own.seed;
-    for (int q = 0; q < len && !own.all(); q++) own.take(__ldg(from + v.col(start, q)));
-    if (own.seed.x != old.x || own.seed.y != old.y || own.seed.z != old.z || own.seed.w != old.w) Raise(go + sweep + 1);
-  }
-  to[u] = own.seed;
+  if (u >= v.units) return;
+  const int64_t start = v.start(u);
+  const int     len   = v.len(u);
+  int           own   = from[u];
+  for (int q = 0; q < len && own < 0; q++) own = __ldg(from + v.col(start, q));
+  to[u] = own;
 }
 
-// Cells with equal bits are only mixed
-__global__ void cell_keys(int rows, const int4 *even, const int4 *odd, const int *go, uint64_t *key, int *order)
+// The same from cell to cell. A cell takes the largest label of its neighbors
+template <class I> __global__ void extend_cells(View<I> v, const int *cell, const int *from, int *to)
 {
-  const int u     = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  int       sweep = 0;
-  if (u >= rows) return;
-  while (sweep < SWEEPS && go[sweep]) sweep++;
-  const int4 c = (sweep % 2 ? odd : even)[u];
-  key[u] =
-      (uint64_t)(hash(c.w) >> 16) << 32 | (uint64_t)(hash(c.z) >> 20) << 20 | hash(c.y) >> 22 << 10 | hash(c.x) >> 22;
-  order[u] = u;
+  const int u = (int)(blockIdx.x * blockDim.x + threadIdx.x), own = u < v.units ? cell[u] : -1;
+  if (own < 0) return;
+  const int old = from[own];
+  if (old >= 0) {
+    if (u == own) to[u] = old;
+    return;
+  }
+  const int64_t start = v.start(u);
+  const int     len   = v.len(u);
+  int           best  = -1;
+  for (int q = 0; q < len; q++) {
+    const int other = __ldg(cell + v.col(start, q));
+    if (other >= 0) best = max(best, __ldg(from + other));
+  }
+  if (best >= 0) atomicMax(to + own, best);
 }
-constexpr int CELL_BITS = 48;
+
+// Rows take the label of their cell, which becomes part of the key. Cells with equal bits are only mixed
+__global__ void take_cells(int rows, int level, const int *label, int *cell, uint64_t *key, int *order)
+{
+  const int u = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (u >= rows) return;
+  const int own = level ? cell[u] < 0 ? -1 : label[cell[u]] : label[u];
+  cell[u]       = own;
+  key[u]        = (uint64_t)(hash((unsigned)own) >> 16) << 16 * level | (level ? key[u] : 0);
+  order[u]      = u;
+}
 
 cudaError_t Cluster(const SpMVCudaCSR &csr, int rows, cudaStream_t stream, Array<int> &order)
 {
-  Scratch<int4>     even(stream), odd(stream);
-  Scratch<int>      go(stream);
+  constexpr int     LEVELS = 3; // one seed in 64, 512 and 4096 rows
+  Scratch<int>      cell(stream), even(stream), odd(stream);
   Scratch<uint64_t> key(stream);
+  SPMV_TRY(cell.Alloc(rows));
   SPMV_TRY(even.Alloc(rows));
   SPMV_TRY(odd.Alloc(rows));
-  SPMV_TRY(go.Alloc(SWEEPS + 1));
   SPMV_TRY(key.Alloc(rows));
   SPMV_TRY(order.Alloc(rows, stream));
-  SPMV_LAUNCH(rows, 256, stream, choose_seeds, rows, even, go);
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    for (int s = 0; s < SWEEPS; s++)
-      SPMV_LAUNCH(rows, 256, stream, extend, v, s, s % 2 ? odd : even, s % 2 ? even : odd, go);
-    return cudaSuccess;
-  }));
-  SPMV_LAUNCH(rows, 256, stream, cell_keys, rows, even, odd, go, key, order);
-  return SortPairs(key, order, rows, CELL_BITS, stream);
+  for (int level = 0; level < LEVELS; level++) {
+    SPMV_LAUNCH(rows, 256, stream, choose_seeds, rows, level, level ? (int *)cell : nullptr, even, odd);
+    SPMV_TRY(WithView(csr, 1, [&](auto v) {
+      for (int s = 0; s < (level ? Tuning::TILE_CELL_SWEEPS : Tuning::TILE_SWEEPS); s++) {
+        int *from = s % 2 ? odd : even, *to = s % 2 ? even : odd;
+        if (level)
+          SPMV_LAUNCH(rows, 256, stream, extend_cells, v, cell, from, to);
+        else
+          SPMV_LAUNCH(rows, 256, stream, extend, v, from, to);
+      }
+      return cudaSuccess;
+    }));
+    SPMV_LAUNCH(rows, 256, stream, take_cells, rows, level, even, cell, key, order);
+  }
+  return SortPairs(key, order, rows, 16 * LEVELS, stream);
 }
 
 // ------------------------------------------------------------------------------------------------ lists of columns
