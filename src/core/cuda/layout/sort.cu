@@ -18,7 +18,7 @@ cudaError_t ExclusiveSum(Array<int64_t> &a, int64_t count, cudaStream_t stream)
 }
 
 template <class K, class V>
-static cudaError_t Sort(Array<K> &key, Array<V> &value, int64_t count, int bits, cudaStream_t stream)
+cudaError_t SortPairs(Array<K> &key, Array<V> &value, int64_t count, int bits, cudaStream_t stream)
 {
   size_t        bytes = 0;
   Scratch<char> scratch(stream);
@@ -37,15 +37,8 @@ static cudaError_t Sort(Array<K> &key, Array<V> &value, int64_t count, int bits,
   return cudaSuccess;
 }
 
-cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t stream)
-{
-  return Sort(key, value, count, bits, stream);
-}
-
-cudaError_t SortPairs(Array<uint64_t> &key, Array<int64_t> &value, int64_t count, int bits, cudaStream_t stream)
-{
-  return Sort(key, value, count, bits, stream);
-}
+template cudaError_t SortPairs(Array<uint64_t> &, Array<int> &, int64_t, int, cudaStream_t);
+template cudaError_t SortPairs(Array<uint64_t> &, Array<int64_t> &, int64_t, int, cudaStream_t);
 
 static __global__ void list_flagged(int count, const int64_t *sum, int *list)
 {
@@ -97,7 +90,7 @@ cudaError_t TransposeCSR(const SpMVCudaCSR &csr, cudaStream_t stream, Array<int>
     return cudaSuccess;
   }));
   // The sort is stable, so that the rows of A ascend within each row of A^T
-  if (csr.nnz) SPMV_TRY(Sort(key, value_index, csr.nnz, BitsFor(csr.n), stream));
+  if (csr.nnz) SPMV_TRY(SortPairs(key, value_index, csr.nnz, BitsFor(csr.n), stream));
   SPMV_LAUNCH(csr.nnz + 1, 256, stream, offsets_of, csr.nnz, (int)csr.n, key, value_index, row, it, jt);
   return cudaSuccess;
 }

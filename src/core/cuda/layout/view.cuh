@@ -159,8 +159,8 @@ cudaError_t TransposeCSR(const SpMVCudaCSR &, cudaStream_t, Array<int> &it, Arra
 
 cudaError_t ExclusiveSum(Array<int64_t> &, int64_t count, cudaStream_t); // in place
 // Stable, by the low `bits` bits of the keys
-cudaError_t SortPairs(Array<uint64_t> &key, Array<int> &value, int64_t count, int bits, cudaStream_t);
-cudaError_t SortPairs(Array<uint64_t> &key, Array<int64_t> &value, int64_t count, int bits, cudaStream_t);
+template <class K, class V>
+cudaError_t SortPairs(Array<K> &key, Array<V> &value, int64_t count, int bits, cudaStream_t);
 
 inline int BitsFor(uint64_t largest)
 {
