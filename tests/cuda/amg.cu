@@ -6,7 +6,7 @@
   milliseconds of each step instead.
 */
 #include "core/cuda/amg/amg.h"
-#include "common.cuh"
+#include "hostmemory.cuh"
 #include <chrono>
 #include <limits>
 #include <map>
@@ -429,6 +429,28 @@ static void TestRefusals(cudaStream_t stream)
   CHECK(SpMVCudaGraphDestroy(&graph));
 }
 
+static void TestHostMemory(cudaStream_t stream)
+{
+  const Matrix       A = Grid("7 points", 8, 7, 1, 100);
+  OnDevice           a(A);
+  SpMVCudaGraph      graph, other;
+  SpMVCudaAggregates aggregates;
+  TestCreation(A, "graph", stream, [&](bool *created) {
+    const cudaError_t error = SpMVCudaGraphCreate(&a.csr, 1, PETSC_TRUE, 0, 0, nullptr, nullptr, stream, &other);
+    *created                = other;
+    CHECK(SpMVCudaGraphDestroy(&other));
+    return error;
+  });
+  CHECK(SpMVCudaGraphCreate(&a.csr, 1, PETSC_TRUE, 0, 0, nullptr, nullptr, stream, &graph));
+  TestCreation(A, "aggregates", stream, [&](bool *created) {
+    const cudaError_t error = SpMVCudaAggregatesCreate(graph, PETSC_TRUE, 1, stream, &aggregates);
+    *created                = aggregates;
+    CHECK(SpMVCudaAggregatesDestroy(&aggregates));
+    return error;
+  });
+  CHECK(SpMVCudaGraphDestroy(&graph));
+}
+
 static void TestNoise(cudaStream_t stream)
 {
   const Matrix   none = Lengths("noise", 0, 0, [](int) { return 0; });
@@ -538,6 +560,7 @@ int main(int argc, char **argv)
   const int  n = Quick ? 300 : 1500, N = Quick ? 4 : 5;
   const auto none = [](int) { return 0; };
   TestRefusals(stream);
+  TestHostMemory(stream);
   TestNoise(stream);
   TestAll(Lengths("no rows", 0, 0, none), 1, true, stream);
   TestAll(Lengths("one entry", 1, 1, [](int) { return 1; }), 1, true, stream);

@@ -68,16 +68,19 @@ cudaError_t MakePattern(int64_t rows, Scratch<PetscInt> &i, Scratch<PetscInt> &j
 // Makes a new object by calling make(object)
 template <class T, class Make> cudaError_t Create(T **created, cudaStream_t stream, Make make)
 {
-  *created = nullptr;
-  return Guarded([&] {
+  std::unique_ptr<T> object;
+  *created          = nullptr;
+  cudaError_t error = Guarded([&] {
     SPMV_TRY(Supported());
     SPMV_TRY(PoolKeep(true)); // until the end: the host waits several times
-    std::unique_ptr<T> object(new T(stream));
-    const cudaError_t  error = make(*object), kept = PoolKeep();
-    if (error != cudaSuccess || kept != cudaSuccess) return error != cudaSuccess ? error : kept;
-    *created = object.release();
-    return cudaSuccess;
+    object.reset(new T(stream));
+    return make(*object);
   });
+  if (error != cudaSuccess) object.reset();
+  const cudaError_t kept = PoolKeep(); // also after an error
+  if (error == cudaSuccess) error = kept;
+  if (error == cudaSuccess) *created = object.release();
+  return error;
 }
 
 } // namespace spmv

@@ -68,54 +68,110 @@ PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat A, PetscInt64 nonzeros, const Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AIJCUSPARSE creates its arrays from the host's uninitialized values; after that the device's values are valid */
-PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
+/*
+  PETSc 3.26's Mat_SeqAIJ up to its values; PETSc installs no header with it. AIJCUSPARSE creates its arrays from AIJ's,
+  and copies the values, too, unless AIJ has none, as in the symbolic phase of its products.
+*/
+#define SPMV_KNOWS_SEQAIJ (PETSC_VERSION_GE(3, 26, 0) && PETSC_VERSION_LT(3, 27, 0))
+
+#if SPMV_KNOWS_SEQAIJ
+typedef struct {
+  PetscBool         roworiented;
+  PetscInt          nonew, nounused, maxnz, *imax, *ilen, *ipre;
+  PetscBool         free_imax_ilen;
+  PetscInt          reallocs, rmax;
+  PetscBool         keepnonzeropattern, ignorezeroentries, free_ij, free_a;
+  Mat_CompressedRow compressedrow;
+  PetscInt          nz, *i, *j, *diag;
+  PetscObjectState  diagNonzeroState;
+  PetscBool         diagDense;
+  PetscInt          nonzerorowcnt;
+  PetscScalar      *a;
+} SpMVSeqAIJ;
+#endif
+
+/* AIJCUSPARSE's arrays for the pattern. *zero: the values there are zeros, and not copies of the host's */
+static PetscErrorCode MatSpMVCreateArrays_SeqCUDA(Mat A, PetscInt64 nonzeros, PetscBool *zero)
 {
   const PetscInt *i, *j;
   PetscScalar    *a;
-  cudaStream_t    stream;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  *zero          = PETSC_FALSE;
+  A->offloadmask = PETSC_OFFLOAD_CPU;
+  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
+#if SPMV_KNOWS_SEQAIJ
+  SpMVSeqAIJ *const aij = (SpMVSeqAIJ *)A->data;
+
+  *zero = (PetscBool)(aij->a == a && aij->nz == nonzeros && aij->free_a);
+  if (*zero) aij->a = NULL;
+#endif
+  if (!*zero) SpMVPopulate(a, (size_t)nonzeros * sizeof(PetscScalar), PETSC_FALSE);
+  ierr = MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j);
+#if SPMV_KNOWS_SEQAIJ
+  if (*zero) aij->a = a; /* even after an error */
+#endif
+  PetscCall(ierr);
+  PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
+  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The values on the device are valid, those on the host are old and were never written */
+PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
+{
+  PetscScalar *a;
+  PetscBool    zero;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
   if (!nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
-  A->offloadmask = PETSC_OFFLOAD_CPU;
-  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
-  SpMVPopulate(a, (size_t)nonzeros * sizeof(PetscScalar), PETSC_FALSE);
-  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
-  PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
-  PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
+  PetscCall(MatSpMVCreateArrays_SeqCUDA(A, nonzeros, &zero));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(A, &a));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaMemsetAsync(a, 0, (size_t)nonzeros * sizeof(PetscScalar), stream));
+  if (!zero) PetscCallCUDA(cudaMemsetAsync(a, 0, (size_t)nonzeros * sizeof(PetscScalar), stream));
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(A, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSpMVSetFrom_SeqCUDA(Mat A, const SpMVCudaCSR *csr)
+{
+  PetscInt  *length;
+  SpMVValues v;
+
+  PetscFunctionBegin;
+  if (csr->nnz)
+    PetscCall(SpMVGetLengths((PetscInt)csr->m, (const PetscInt *)csr->i, &length));
+  else
+    PetscCall(PetscCalloc1((PetscInt)csr->m, &length));
+  PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
+  PetscCall(PetscFree(length));
+  PetscCall(MatSpMVSetColumns_SeqCUDA(A, csr->nnz, (const PetscInt *)csr->j));
+  PetscCall(MatSetOption(A, MAT_USE_INODES, PETSC_FALSE)); /* for products on the host; to look for them takes time */
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  if (!csr->nnz) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSpMVSetZeros_SeqCUDA(A, csr->nnz));
+  PetscCall(SpMVValuesGet(A, PETSC_TRUE, &v));
+  PetscCallCUDA(
+      cudaMemcpyAsync(v.a, csr->a, (size_t)csr->nnz * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, v.stream));
+  PetscCall(SpMVValuesRestore(A, &v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatSpMVCreateFrom_SeqCUDA(const SpMVCudaCSR *csr, PetscInt rbs, PetscInt cbs, Mat *A)
 {
   const PetscInt m = (PetscInt)csr->m, n = (PetscInt)csr->n;
-  PetscInt      *length;
-  SpMVValues     v;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatCreate(PETSC_COMM_SELF, A));
   PetscCall(MatSetSizes(*A, m, n, m, n));
   PetscCall(MatSetBlockSizes(*A, rbs, cbs));
   PetscCall(MatSetType(*A, MATSEQAIJCUSPARSE));
-  if (csr->nnz)
-    PetscCall(SpMVGetLengths(m, (const PetscInt *)csr->i, &length));
-  else
-    PetscCall(PetscCalloc1(m, &length));
-  PetscCall(MatSeqAIJSetPreallocation(*A, 0, length));
-  PetscCall(PetscFree(length));
-  PetscCall(MatSpMVSetColumns_SeqCUDA(*A, csr->nnz, (const PetscInt *)csr->j));
-  PetscCall(MatSetOption(*A, MAT_USE_INODES, PETSC_FALSE)); /* for products on the host; to look for them takes time */
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
-  if (!csr->nnz) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVSetZeros_SeqCUDA(*A, csr->nnz));
-  PetscCall(SpMVValuesGet(*A, PETSC_TRUE, &v));
-  PetscCallCUDA(
-      cudaMemcpyAsync(v.a, csr->a, (size_t)csr->nnz * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, v.stream));
-  PetscCall(SpMVValuesRestore(*A, &v));
+  ierr = MatSpMVSetFrom_SeqCUDA(*A, csr);
+  if (ierr) PetscCall(MatDestroy(A));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -27,6 +27,7 @@ PetscErrorCode PCGAMGDeviceForget(PC_GAMGDevice *d)
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(SpMVCudaFreeTemporary(&d->memory, stream));
   d->near = NULL;
+  PetscCall(PCGAMGLevelFree(&d->level));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -34,6 +34,14 @@ typedef struct {
   MatCoarsen crs;
 } PC_GAMG_AGG;
 
+/* What a level has on the device until its prolongator is a matrix. Until then PETSc has matrices without entries */
+typedef struct {
+  PetscBool          made; /* by the device; if not, PETSc makes the level */
+  SpMVCudaAggregates aggregates;
+  SpMVCudaTemporary  memory; /* of the prolongator's arrays */
+  SpMVCudaCSR        P;      /* of this rank's rows */
+} PCGAMGLevel;
+
 typedef struct {
   PetscErrorCode (*setup)(PC); /* PETSc's functions of the type */
   PetscErrorCode (*setfromoptions)(PC, PetscOptionItems);
@@ -48,16 +56,8 @@ typedef struct {
   /* the near null space on the device, between two levels */
   SpMVCudaTemporary memory;
   PetscReal        *near;
+  PCGAMGLevel       level; /* the one that is being made */
 } PC_GAMGDevice;
-
-/* What a level has on the device. It is composed with the graph, which is a matrix without entries, and, on one rank,
-   with the tentative prolongator, which is one, too */
-typedef struct {
-  SpMVCudaGraph      graph;
-  SpMVCudaAggregates aggregates;
-  SpMVCudaTemporary  memory; /* of the prolongator's arrays */
-  SpMVCudaCSR        P;      /* of this rank's rows */
-} PCGAMGLevel;
 
 static inline PC_GAMG *PCGAMGGet(PC pc)
 {
@@ -66,14 +66,12 @@ static inline PC_GAMG *PCGAMGGet(PC pc)
 
 /* gamg.c */
 PETSC_INTERN PetscErrorCode PCGAMGDeviceGet(PC, PC_GAMGDevice **);
-PETSC_INTERN PetscErrorCode PCGAMGDeviceForget(PC_GAMGDevice *); /* frees the near null space */
+PETSC_INTERN PetscErrorCode PCGAMGDeviceForget(PC_GAMGDevice *); /* frees the near null space and the level */
 
 /* levels.c */
 PETSC_INTERN PetscErrorCode PCGAMGCreateGraph_Device(PC, Mat, Mat *);
 PETSC_INTERN PetscErrorCode PCGAMGCoarsen_Device(PC, Mat *, PetscCoarsenData **);
-/* NULL: PETSc makes the level */
-PETSC_INTERN PetscErrorCode PCGAMGLevelGet(Mat, PCGAMGLevel **);
-PETSC_INTERN PetscErrorCode PCGAMGLevelMove(Mat G, Mat P);
+PETSC_INTERN PetscErrorCode PCGAMGLevelFree(PCGAMGLevel *);
 
 /* prolongator.c */
 PETSC_INTERN PetscErrorCode PCGAMGProlongator_Device(PC, Mat, PetscCoarsenData *, Mat *);

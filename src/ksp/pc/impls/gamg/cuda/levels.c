@@ -6,45 +6,15 @@
 
 #if PCGAMG_DEVICE
 
-static const char PCGAMGLevelName[] = "PetscSpMV_PCGAMGLevel";
-
-static PetscErrorCode PCGAMGLevelDestroy(PCGAMGLevel **level)
+PetscErrorCode PCGAMGLevelFree(PCGAMGLevel *level)
 {
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(SpMVCudaAggregatesDestroy(&(*level)->aggregates));
-  PetscCallCUDA(SpMVCudaGraphDestroy(&(*level)->graph));
-  PetscCallCUDA(SpMVCudaFreeTemporary(&(*level)->memory, stream));
-  PetscCall(PetscFree(*level));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGLevelFree(SpMVCtx ctx)
-{
-  PCGAMGLevel *level = (PCGAMGLevel *)SpMVCtxGet(ctx);
-
-  PetscFunctionBegin;
-  PetscCall(PCGAMGLevelDestroy(&level));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode PCGAMGLevelGet(Mat G, PCGAMGLevel **level)
-{
-  PetscFunctionBegin;
-  *level = NULL;
-  if (G) PetscCall(SpMVDataGet((PetscObject)G, PCGAMGLevelName, level));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode PCGAMGLevelMove(Mat G, Mat P)
-{
-  PetscObject container;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)G, PCGAMGLevelName, &container));
-  PetscCall(PetscObjectCompose((PetscObject)P, PCGAMGLevelName, container));
+  PetscCallCUDA(SpMVCudaAggregatesDestroy(&level->aggregates));
+  PetscCallCUDA(SpMVCudaFreeTemporary(&level->memory, stream));
+  PetscCall(PetscMemzero(level, sizeof(*level)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -138,17 +108,16 @@ static PetscErrorCode PCGAMGDeviceGetCoarsen(PC pc, PetscInt bs, PetscBool *squa
 
 /* block: this rank's rows. *done is false if the device cannot do it. Without entries there are no aggregates */
 static PetscErrorCode PCGAMGLevelCreate(PC pc, const Mat block[2], PetscBool symmetric, PetscInt bs, PetscBool square,
-                                        PetscInt k, PCGAMGLevel **level, PetscBool *done)
+                                        PetscInt k, PCGAMGLevel *level, PetscBool *done)
 {
   const PC_GAMG     *gamg    = PCGAMGGet(pc);
   const PC_GAMG_AGG *agg     = (const PC_GAMG_AGG *)gamg->subctx;
-  PCGAMGLevel        l       = {NULL};
   const PetscInt    *outside = NULL;
+  SpMVCudaGraph      graph;
   SpMVValues         v, w;
   MatInfo            info;
 
   PetscFunctionBegin;
-  PetscCall(PetscNew(level));
   *done = PETSC_TRUE;
   PetscCall(MatGetInfo(block[0], MAT_LOCAL, &info));
   if (!info.nz_used) PetscFunctionReturn(PETSC_SUCCESS);
@@ -160,34 +129,32 @@ static PetscErrorCode PCGAMGLevelCreate(PC pc, const Mat block[2], PetscBool sym
   }
   PetscCall(SpMVValuesTried(SpMVCudaGraphCreate(&v.csr, bs, (PetscBool)(agg->graph_symmetrize && !symmetric),
                                                 gamg->threshold[gamg->current_level], agg->crs->strength_index_size,
-                                                agg->crs->strength_index, outside, v.stream, &l.graph),
+                                                agg->crs->strength_index, outside, v.stream, &graph),
                             done));
   PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_GRAPH], 0, 0, 0, 0));
   PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
   PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_MIS], 0, 0, 0, 0));
   if (*done)
-    PetscCall(SpMVValuesTried(SpMVCudaAggregatesCreate(l.graph, square, (int)k, v.stream, &l.aggregates), done));
+    PetscCall(SpMVValuesTried(SpMVCudaAggregatesCreate(graph, square, (int)k, v.stream, &level->aggregates), done));
   PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_MIS], 0, 0, 0, 0));
   PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
-  PetscCallCUDA(SpMVCudaGraphDestroy(&l.graph));
+  PetscCallCUDA(SpMVCudaGraphDestroy(&graph));
   if (block[1]) PetscCall(SpMVValuesRestore(block[1], &w));
   PetscCall(SpMVValuesRestore(block[0], &v));
-  **level = l;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the device makes the level; if not, PETSc does. Collective */
-static PetscErrorCode PCGAMGDeviceTry(PC pc, PC_GAMGDevice *d, Mat A, PCGAMGLevel **level)
+/* d->level.made: whether the device makes the level; if not, PETSc does. Collective */
+static PetscErrorCode PCGAMGDeviceTry(PC pc, PC_GAMGDevice *d, Mat A)
 {
   const MPI_Comm comm   = PetscObjectComm((PetscObject)A);
   PetscBool      square = PETSC_FALSE, done = PETSC_TRUE, set, symmetric;
   PetscInt       k = 1, bs;
   char           why[sizeof(d->why)];
-  PetscErrorCode ierr;
   Mat            block[2];
 
   PetscFunctionBegin;
-  *level = NULL;
+  PetscCall(PCGAMGLevelFree(&d->level));
   PetscCall(PCGAMGDeviceWhyNot(pc, d, A, why, sizeof(why)));
   PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, why, sizeof(why))); /* the GPUs of two ranks may differ */
   PetscCall(MatGetBlockSize(A, &bs));
@@ -195,14 +162,13 @@ static PetscErrorCode PCGAMGDeviceTry(PC pc, PC_GAMGDevice *d, Mat A, PCGAMGLeve
   if (!why[0]) {
     PetscCall(MatGetBlocks_GAMG(A, block));
     PetscCall(MatIsSymmetricKnown(A, &set, &symmetric));
-    ierr = SpMVAgree(comm, PCGAMGLevelCreate(pc, block, (PetscBool)(set && symmetric), bs, square, k, level, &done));
-    if (ierr && *level) PetscCall(PCGAMGLevelDestroy(level));
-    PetscCall(ierr);
+    PetscCall(
+        SpMVAgree(comm, PCGAMGLevelCreate(pc, block, (PetscBool)(set && symmetric), bs, square, k, &d->level, &done)));
     if (!done) PetscCall(PetscStrncpy(why, "too little memory, or columns that do not ascend", sizeof(why)));
     PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, why, sizeof(why)));
   }
-  if (!why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (*level) PetscCall(PCGAMGLevelDestroy(level));
+  d->level.made = (PetscBool)!why[0];
+  if (d->level.made) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscStrncpy(d->why, why, sizeof(d->why)));
   PetscCall(PetscInfo(pc, "Level %" PetscInt_FMT " is made by PETSc: %s\n", PCGAMGGet(pc)->current_level, why));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -211,18 +177,16 @@ static PetscErrorCode PCGAMGDeviceTry(PC pc, PC_GAMGDevice *d, Mat A, PCGAMGLeve
 PetscErrorCode PCGAMGCreateGraph_Device(PC pc, Mat A, Mat *G)
 {
   PC_GAMGDevice *d;
-  PCGAMGLevel   *level;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDeviceGet(pc, &d));
   if (d->again) d->levels = d->device = 0;
   d->again = PETSC_FALSE;
-  PetscCall(PCGAMGDeviceTry(pc, d, A, &level));
+  PetscCall(PCGAMGDeviceTry(pc, d, A));
   d->levels++;
-  if (level) {
+  if (d->level.made) {
     d->device++;
     PetscCall(MatCreate(PetscObjectComm((PetscObject)A), G));
-    PetscCall(SpMVDataSet((PetscObject)*G, PCGAMGLevelName, level, PCGAMGLevelFree));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCGAMGDeviceForget(d)); /* the next level's will be PETSc's */
@@ -230,16 +194,14 @@ PetscErrorCode PCGAMGCreateGraph_Device(PC pc, Mat A, Mat *G)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The aggregates are in *G already: the lists stay empty */
+/* There are aggregates already: the lists stay empty */
 PetscErrorCode PCGAMGCoarsen_Device(PC pc, Mat *G, PetscCoarsenData **lists)
 {
   PC_GAMGDevice *d;
-  PCGAMGLevel   *level;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDeviceGet(pc, &d));
-  PetscCall(PCGAMGLevelGet(*G, &level));
-  if (level)
+  if (d->level.made)
     PetscCall(PetscCDCreate(0, lists));
   else
     PetscCall((*d->ops.coarsen)(pc, G, lists));

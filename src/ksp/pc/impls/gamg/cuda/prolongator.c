@@ -85,27 +85,26 @@ static PetscErrorCode PCGAMGLevelAlloc(PetscInt64 m, PetscInt64 n, PetscInt64 no
 }
 
 /* The prolongator of this rank's rows, in level->P, and the near null space of the next level */
-static PetscErrorCode PCGAMGLevelTentative(PC pc, Mat A, PCGAMGLevel *level, PetscInt bs)
+static PetscErrorCode PCGAMGLevelTentative(PC pc, PC_GAMGDevice *d, Mat A, PetscInt bs)
 {
-  PC_GAMG                *gamg = PCGAMGGet(pc);
+  PC_GAMG                *gamg  = PCGAMGGet(pc);
+  PCGAMGLevel            *level = &d->level;
   const PetscInt          k = gamg->data_cell_cols, m = A->rmap->n;
   SpMVCudaAggregatesStats stats  = {0};
   SpMVCudaTemporary       memory = {NULL, PETSC_FALSE};
-  PC_GAMGDevice          *d;
   cudaStream_t            stream;
   size_t                  bytes;
   void                   *R = NULL, *array[3];
 
   PetscFunctionBegin;
-  PetscCall(PCGAMGDeviceGet(pc, &d));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (level->aggregates) SpMVCudaAggregatesGet(level->aggregates, &stats);
   level->P = (SpMVCudaCSR){.m = m, .n = stats.count * k};
   if (stats.count) {
     PetscCall(PCGAMGDeviceGetData(d, gamg, m, bs, stream));
+    PetscCall(PCGAMGLevelAlloc(m, stats.count * k, stats.members * bs * k, stream, &level->memory, &level->P, array));
     bytes = (size_t)stats.count * (size_t)k * (size_t)k * sizeof(PetscReal);
     PetscCallCUDA(SpMVCudaUploadTemporary(1, &R, NULL, &bytes, stream, &memory));
-    PetscCall(PCGAMGLevelAlloc(m, stats.count * k, stats.members * bs * k, stream, &level->memory, &level->P, array));
     PetscCallCUDA(SpMVCudaTentative(level->aggregates, bs, k, d->near, (PetscInt *)array[0], (PetscInt *)array[1],
                                     (PetscScalar *)array[2], (PetscReal *)R, stream));
   }
@@ -114,38 +113,41 @@ static PetscErrorCode PCGAMGLevelTentative(PC pc, Mat A, PCGAMGLevel *level, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A parallel matrix with this diagonal block, which becomes part of it, and an empty off-diagonal block */
-static PetscErrorCode PCGAMGCreateParallel(MPI_Comm comm, Mat diagonal, PetscInt bs, PetscInt columns, Mat *P)
+/* This rank's matrices: all columns, or the diagonal block and an empty off-diagonal one for a matrix with n columns */
+static PetscErrorCode PCGAMGCreateBlocks(const SpMVCudaCSR *csr, PetscInt bs, PetscInt columns, PetscBool mpi,
+                                         PetscInt n, Mat block[2])
 {
-  SpMVCudaCSR none = {.m = diagonal->rmap->n};
-  PetscInt    m = diagonal->rmap->n, n = diagonal->cmap->n, size[2] = {m, n};
-  Mat         empty;
+  const SpMVCudaCSR none = {.m = csr->m, .n = n};
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, size, 2, MPIU_INT, MPI_SUM, comm));
-  none.n = size[1];
-  PetscCall(MatSpMVCreateFrom_SeqCUDA(&none, bs, columns, &empty));
-  PetscCall(MatCreateMPIAIJWithSeqAIJ(comm, size[0], size[1], diagonal, empty, NULL, P));
+  PetscCall(MatSpMVCreateFrom_SeqCUDA(csr, bs, columns, &block[0]));
+  if (mpi) PetscCall(MatSpMVCreateFrom_SeqCUDA(&none, bs, columns, &block[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The prolongator as a matrix of the same format as A */
 static PetscErrorCode PCGAMGLevelCreateMat(Mat A, const SpMVCudaCSR *csr, PetscInt columns, Mat *P)
 {
-  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
-  PetscErrorCode ierr;
-  PetscInt       bs;
-  Mat_SpMV      *spmv;
-  SpMVKeep       keep;
-  Mat            own;
+  const MPI_Comm  comm     = PetscObjectComm((PetscObject)A);
+  const PetscBool mpi      = SpMVIsMPI(A);
+  Mat             block[2] = {NULL, NULL};
+  PetscInt        bs, size[2] = {(PetscInt)csr->m, (PetscInt)csr->n};
+  PetscErrorCode  ierr;
+  Mat_SpMV       *spmv;
+  SpMVKeep        keep;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatGetBlockSize(A, &bs));
+  if (mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, size, 2, MPIU_INT, MPI_SUM, comm));
   PetscCall(SpMVKeepBegin(A, spmv, &keep));
-  ierr = SpMVAgree(comm, MatSpMVCreateFrom_SeqCUDA(csr, bs, columns, &own));
-  if (!ierr && SpMVIsMPI(A)) ierr = PCGAMGCreateParallel(comm, own, bs, columns, P);
-  if (!ierr && !SpMVIsMPI(A)) *P = own;
+  ierr = SpMVAgree(comm, PCGAMGCreateBlocks(csr, bs, columns, mpi, size[1], block));
+  if (ierr) {
+    for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&block[k]));
+  } else if (mpi) /* the blocks become part of it */
+    ierr = MatCreateMPIAIJWithSeqAIJ(comm, size[0], size[1], block[0], block[1], NULL, P);
+  else
+    *P = block[0];
   if (!ierr) ierr = SpMVKeepSet(&keep, *P);
   PetscCall(SpMVKeepEnd(&keep)); /* even after an error */
   PetscCall(ierr);
@@ -157,30 +159,27 @@ PetscErrorCode PCGAMGProlongator_Device(PC pc, Mat A, PetscCoarsenData *lists, M
   const PetscInt k    = PCGAMGGet(pc)->data_cell_cols;
   const MPI_Comm comm = PetscObjectComm((PetscObject)A);
   PC_GAMGDevice *d;
-  PCGAMGLevel   *level;
   PetscInt       bs, n;
-  Mat            G;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDeviceGet(pc, &d));
-  PetscCall(PetscCDGetMat(lists, &G));
-  PetscCall(PCGAMGLevelGet(G, &level));
-  if (!level) {
+  if (!d->level.made) {
     PetscCall((*d->ops.prolongator)(pc, A, lists, P));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
   PetscCall(MatGetBlockSize(A, &bs));
-  PetscCall(SpMVAgree(comm, PCGAMGLevelTentative(pc, A, level, bs)));
-  n  = (PetscInt)level->P.n;
+  PetscCall(SpMVAgree(comm, PCGAMGLevelTentative(pc, d, A, bs)));
+  n  = (PetscInt)d->level.P.n;
   *P = NULL;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &n, 1, MPIU_INT, MPI_SUM, comm));
-  if (n && SpMVIsMPI(A)) PetscCall(PCGAMGLevelCreateMat(A, &level->P, k, P));
-  if (n && !SpMVIsMPI(A)) {
+  if (n && SpMVIsMPI(A)) {
+    PetscCall(PCGAMGLevelCreateMat(A, &d->level.P, k, P));
+    PetscCall(PCGAMGLevelFree(&d->level)); /* PETSc smooths it */
+  } else if (n) {
     PetscCall(MatCreate(comm, P));
     PetscCall(MatSetSizes(*P, A->rmap->n, n, A->rmap->n, n));
     PetscCall(MatSetBlockSizes(*P, bs, k));
-    PetscCall(PCGAMGLevelMove(G, *P));
   }
   PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -264,13 +263,11 @@ PetscErrorCode PCGAMGOptProlongator_Device(PC pc, Mat A, Mat *P)
   const PetscBool    estimate = (PetscBool)(agg->nsmooths > 0 && gamg->use_sa_esteig);
   PetscReal          emin = gamg->emin, emax = gamg->emax;
   PC_GAMGDevice     *d;
-  PCGAMGLevel       *level;
   Mat                result;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDeviceGet(pc, &d));
-  PetscCall(PCGAMGLevelGet(*P, &level));
-  if (!level) {
+  if (!d->level.made) {
     PetscCall((*d->ops.optprolongator)(pc, A, P));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -281,10 +278,11 @@ PetscErrorCode PCGAMGOptProlongator_Device(PC pc, Mat A, Mat *P)
   for (PetscInt k = 0; k < agg->nsmooths; k++) {
     PetscCheck(emax != 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_PLIB, "Computed maximum singular value as zero");
     PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_OPTSM], 0, 0, 0, 0));
-    PetscCall(PCGAMGLevelSmooth(A, level, emax));
+    PetscCall(PCGAMGLevelSmooth(A, &d->level, emax));
     PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_OPTSM], 0, 0, 0, 0));
   }
-  PetscCall(PCGAMGLevelCreateMat(A, &level->P, gamg->data_cell_cols, &result));
+  PetscCall(PCGAMGLevelCreateMat(A, &d->level.P, gamg->data_cell_cols, &result));
+  PetscCall(PCGAMGLevelFree(&d->level));
   PetscCall(MatDestroy(P));
   *P = result;
   PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_OPT], 0, 0, 0, 0));
