@@ -318,6 +318,8 @@ static const Operation operations[] = {
     {"multigrid-anisotropic", Multigrid, ONCE | DEVICE, "anisotropic " CG " -pc_gamg_threshold 0.05,0.02"},
     {"multigrid-convection", Multigrid, ONCE | DEVICE,
      "convection -ksp_type gmres -pc_type gamg -mg_levels_pc_type jacobi"},
+    {"multigrid-helmholtz", Multigrid, ONCE | DEVICE,
+     "helmholtz -ksp_type gmres -pc_type gamg -mg_levels_pc_type jacobi"}, /* with complex numbers */
     {"multigrid-cube", Multigrid, ONCE | DEVICE, "cube " CG},
     {"multigrid-elasticity2", Multigrid, ONCE | DEVICE, "elasticity2 " CG},
     {"multigrid-elasticity3", Multigrid, ONCE | DEVICE, "elasticity3 " CG " -pc_gamg_threshold 0.01"},

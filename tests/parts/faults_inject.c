@@ -45,8 +45,8 @@ static PetscErrorCode (*ReallocBehind)(size_t, int, const char[], const char[], 
 
 static PetscBool IsOurs(const char file[])
 {
-  static const char *const folders[] = {"src/core/",     "impls/spmv/",  "impls/sellp/",
-                                        "impls/evchyb/", "impls/batch/", "src/sys/petscspmv"};
+  static const char *const folders[] = {"src/core/",    "impls/spmv/",       "impls/sellp/",     "impls/evchyb/",
+                                        "impls/batch/", "src/sys/petscspmv", "impls/gamg/cuda/", "impls/jacobi/cuda/"};
 
   for (size_t k = 0; file && k < PETSC_STATIC_ARRAY_LENGTH(folders); k++) {
     if (strstr(file, folders[k])) return PETSC_TRUE;

@@ -2,8 +2,34 @@
   PCGAMG whose set-up runs on the device, next to PETSc's own set-up: about as many iterations, for the problems on
   which multigrid is used. The argument is the name of a problem, and options.
 */
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* RTLD_NEXT */
+#endif
 #include "solvers.h"
 #include "../../bench/lib/elasticity.h"
+#if defined(PETSC_HAVE_CUDA)
+  #include <cusparse.h>
+  #include <dlfcn.h>
+#endif
+
+/* ---------------------------------------------------------------- products by cuSPARSE */
+
+static int spgemms; /* products of sparse matrices that cuSPARSE has computed */
+
+#if defined(PETSC_HAVE_CUDA)
+/* The linker exports this function, because PETSc refers to it */
+__attribute__((visibility("default"))) cusparseStatus_t CUSPARSEAPI cusparseSpGEMM_compute(
+    cusparseHandle_t handle, cusparseOperation_t opA, cusparseOperation_t opB, const void *alpha,
+    cusparseConstSpMatDescr_t A, cusparseConstSpMatDescr_t B, const void *beta, cusparseSpMatDescr_t C,
+    cudaDataType type, cusparseSpGEMMAlg_t algorithm, cusparseSpGEMMDescr_t descr, size_t *size, void *buffer)
+{
+  static typeof(cusparseSpGEMM_compute) *behind;
+
+  if (!behind) *(void **)&behind = dlsym(RTLD_NEXT, "cusparseSpGEMM_compute");
+  spgemms++;
+  return (*behind)(handle, opA, opB, alpha, A, B, beta, C, type, algorithm, descr, size, buffer);
+}
+#endif
 
 /* ---------------------------------------------------------------- problems */
 
@@ -25,13 +51,18 @@ static PetscReal Coefficient(const Grid *g, const PetscInt at[3], int direction,
 static PetscErrorCode FillStencil(const Grid *g, Mat A)
 {
   const PetscInt stride[3] = {1, g->n, g->n * g->n};
+  PetscScalar    shift     = 0; /* of the Helmholtz equation, to the complex plane */
   PetscInt       first, end;
 
   PetscFunctionBegin;
+#if defined(PETSC_USE_COMPLEX)
+  if (!strcmp(g->name, "helmholtz")) shift = PetscCMPLX(-0.15, 0.15);
+#endif
   PetscCall(MatGetOwnershipRange(A, &first, &end));
   for (PetscInt r = first; r < end; r++) {
     const PetscInt at[3] = {r % g->n, r / g->n % g->n, r / g->n / g->n};
 
+    PetscCall(MatSetValue(A, r, r, shift, ADD_VALUES));
     for (int k = 0; k < g->dim; k++) {
       for (int step = -1; step <= 1; step += 2) {
         const PetscInt  next[3] = {at[0] + (k == 0 ? step : 0), at[1] + (k == 1 ? step : 0),
@@ -142,7 +173,8 @@ static PetscErrorCode FillTetrahedra(const Grid *g, Mat A)
 static PetscErrorCode CreateProblem(Test *t, const char *name, Mat *A)
 {
   static const Grid grids[] = {{"poisson", 3, 18, 1},    {"jumps", 3, 20, 1}, {"anisotropic", 2, 60, 1},
-                               {"convection", 2, 60, 1}, {"cube", 3, 12, 3},  {"tetrahedra", 3, 16, 1}};
+                               {"convection", 2, 60, 1}, {"cube", 3, 12, 3},  {"tetrahedra", 3, 16, 1},
+                               {"helmholtz", 3, 18, 1}};
   PetscBool         is;
 
   PetscFunctionBegin;
@@ -221,7 +253,8 @@ static PetscErrorCode CountEvents(PetscInt count[2])
    for SOR, with which the eigenvalues are estimated */
 static PetscErrorCode SetUp(Test *t, KSP ksp, PetscBool device)
 {
-  static PetscBool logging = PETSC_FALSE;
+  static PetscBool logging  = PETSC_FALSE;
+  const int        products = spgemms;
   PetscInt         before[2], after[2], levels, most = 1;
   PetscBool        sor;
   PC               pc, smoother;
@@ -233,6 +266,8 @@ static PetscErrorCode SetUp(Test *t, KSP ksp, PetscBool device)
   PetscCall(CountEvents(before));
   PetscCall(KSPSetUp(ksp));
   PetscCall(CountEvents(after));
+  PetscCheck(!device || spgemms == products, PETSC_COMM_SELF, PETSC_ERR_USER, "%d products by cuSPARSE",
+             spgemms - products);
   if (device && t->size == 1) {
     PetscCall(KSPGetPC(ksp, &pc));
     PetscCall(PCMGGetLevels(pc, &levels));
