@@ -2,6 +2,7 @@ static char help[] = "Times the set-up of algebraic multigrid (-pc_type gamg), a
   -matrices <list> : generators (stencil7:96, fem27:40:3, ...) with the values of a Laplacian for each unknown of a node, weakly coupled; elasticity:39 (n^3 elements, with its near null space); files\n\
   -types <aij:gamg,sellp:gamg> : matrix type and preconditioner, taking turns in one run. aij is aijcusparse on a GPU. sellp:petsc is sellp with PETSc's set-up\n\
   -reps <3>        : repetitions, of which the median counts; one more comes first and is not counted\n\
+  -setups          : only PCSetUp() is measured, for runs of thousands of them\n\
   -csv <file>      : results to read by program\n\
 With -log_view, each type and phase is a stage.\n\n";
 
@@ -26,6 +27,8 @@ typedef struct {
   PetscLogStage stage[PHASES];
   double       *t[PHASES];
 } Contender;
+
+static PetscBool only = PETSC_FALSE; /* -setups */
 
 static PetscErrorCode ContenderCreate(const char *what, const char *name, Mat A, PetscInt reps, Contender *c)
 {
@@ -97,12 +100,14 @@ static PetscErrorCode Repetition(Contender *c, PetscInt r)
   if (petsc) PetscCall(PetscOptionsSetValue(NULL, "-pc_gamg_device", "0"));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(Phase(c, SETUP, r, ksp, NULL, NULL));
-  PetscCall(Phase(c, FIRST, r, ksp, b, x));
-  PetscCall(Phase(c, SECOND, r, ksp, b, x));
-  PetscCall(MatScale(c->A, r % 2 ? 2.0 : 0.5)); /* new values */
-  PetscCall(KSPSetOperators(ksp, c->A, c->A));
-  PetscCall(Phase(c, AGAIN, r, ksp, NULL, NULL));
-  PetscCall(KSPSolve(ksp, b, x));
+  if (!only) {
+    PetscCall(Phase(c, FIRST, r, ksp, b, x));
+    PetscCall(Phase(c, SECOND, r, ksp, b, x));
+    PetscCall(MatScale(c->A, r % 2 ? 2.0 : 0.5)); /* new values */
+    PetscCall(KSPSetOperators(ksp, c->A, c->A));
+    PetscCall(Phase(c, AGAIN, r, ksp, NULL, NULL));
+    PetscCall(KSPSolve(ksp, b, x));
+  }
   PetscCall(KSPDestroy(&ksp));
   if (petsc) PetscCall(PetscOptionsClearValue(NULL, "-pc_gamg_device"));
   PetscCall(VecDestroy(&x));
@@ -137,10 +142,13 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
   for (PetscInt k = 0; k < ntypes; k++) {
     double median[PHASES];
 
-    for (int p = 0; p < PHASES; p++) PetscCall(Median(reps, c[k].t[p], &median[p]));
+    for (int p = 0; p < PHASES; p++) {
+      median[p] = 0;
+      if (!p || !only) PetscCall(Median(reps, c[k].t[p], &median[p]));
+    }
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-20s %-8s %-8s %3" PetscInt_FMT " iterations", name, c[k].type, c[k].pc,
                           c[k].its));
-    for (int p = 0; p < PHASES; p++)
+    for (int p = 0; p < (only ? 1 : PHASES); p++)
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", %s %9.3f ms", phases[p], 1e3 * median[p]));
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
     if (csv)
@@ -170,6 +178,7 @@ static PetscErrorCode Run(void)
                MAXIMUM, &nmatrices, matrices));
   PetscCall(GetNames("-types", "aij:gamg,sellp:gamg", MAXIMUM, &ntypes, types));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-setups", &only, NULL));
   PetscCheck(reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be positive");
   PetscCall(OpenCSV("matrix,rows,nonzeros,ranks,type,pc,its,setup,first,second,again,device," RESULTS_SOURCE, &results,
                     &csv));

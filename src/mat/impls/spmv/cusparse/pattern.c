@@ -49,32 +49,7 @@ PetscErrorCode SpMVGetLengths(PetscInt m, const PetscInt *i, PetscInt **length)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat A, PetscInt64 nonzeros, const PetscInt *j)
-{
-  const PetscInt *hi, *hj;
-  PetscInt        count;
-  PetscBool       done;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s",
-             ((PetscObject)A)->type_name);
-  SpMVPopulate(hj, (size_t)nonzeros * sizeof(PetscInt), PETSC_TRUE);
-  PetscCall(SpMVDownloadIndices(nonzeros, j, (PetscInt *)hj));
-  /* the columns are already in place: this call only counts the entries of each row */
-  if (nonzeros) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj));
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
-  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  PETSc 3.26's Mat_SeqAIJ up to its values; PETSc installs no header with it. AIJCUSPARSE creates its arrays from AIJ's,
-  and copies the values, too, unless AIJ has none, as in the symbolic phase of its products.
-*/
-#define SPMV_KNOWS_SEQAIJ (PETSC_VERSION_GE(3, 26, 0) && PETSC_VERSION_LT(3, 27, 0))
-
-#if SPMV_KNOWS_SEQAIJ
+/* PETSc 3.26's Mat_SeqAIJ up to its values; PETSc installs no header with it */
 typedef struct {
   PetscBool         roworiented;
   PetscInt          nonew, nounused, maxnz, *imax, *ilen, *ipre;
@@ -88,30 +63,61 @@ typedef struct {
   PetscInt          nonzerorowcnt;
   PetscScalar      *a;
 } SpMVSeqAIJ;
-#endif
 
-/* AIJCUSPARSE's arrays for the pattern. *zero: the values there are zeros, and not copies of the host's */
-static PetscErrorCode MatSpMVCreateArrays_SeqCUDA(Mat A, PetscInt64 nonzeros, PetscBool *zero)
+/* NULL with another PETSc */
+static SpMVSeqAIJ *SpMVSeqAIJGet(Mat A)
 {
-  const PetscInt *i, *j;
-  PetscScalar    *a;
-  PetscErrorCode  ierr;
+#if PETSC_VERSION_GE(3, 26, 0) && PETSC_VERSION_LT(3, 27, 0)
+  return (SpMVSeqAIJ *)A->data;
+#else
+  (void)A;
+  return NULL;
+#endif
+}
+
+PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat A, PetscInt64 nonzeros, const PetscInt *j)
+{
+  SpMVSeqAIJ *const aij = SpMVSeqAIJGet(A);
+  const PetscInt   *hi, *hj;
+  PetscInt          count;
+  PetscBool         done;
 
   PetscFunctionBegin;
-  *zero          = PETSC_FALSE;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for a matrix of type %s",
+             ((PetscObject)A)->type_name);
+  SpMVPopulate(hj, (size_t)nonzeros * sizeof(PetscInt), PETSC_TRUE);
+  PetscCall(SpMVDownloadIndices(nonzeros, j, (PetscInt *)hj));
+  /* the columns are already in place: only the entries of each row are counted */
+  if (aij && aij->j == hj && aij->maxnz == nonzeros) {
+    aij->nz = aij->maxnz;
+    PetscCall(PetscArraycpy(aij->ilen, aij->imax, A->rmap->n));
+  } else if (nonzeros)
+    PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AIJCUSPARSE creates its arrays from AIJ's. It copies the values, too, unless AIJ has none, as in the symbolic phase of
+   PETSc's products. *zero: the values on the device are zeros, and not copies of the host's */
+static PetscErrorCode MatSpMVCreateArrays_SeqCUDA(Mat A, PetscInt64 nonzeros, PetscBool *zero)
+{
+  SpMVSeqAIJ *const aij = SpMVSeqAIJGet(A);
+  const PetscInt   *i, *j;
+  PetscScalar      *a;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
   A->offloadmask = PETSC_OFFLOAD_CPU;
   PetscCall(MatSeqAIJGetArrayWrite(A, &a));
-#if SPMV_KNOWS_SEQAIJ
-  SpMVSeqAIJ *const aij = (SpMVSeqAIJ *)A->data;
-
-  *zero = (PetscBool)(aij->a == a && aij->nz == nonzeros && aij->free_a);
-  if (*zero) aij->a = NULL;
-#endif
-  if (!*zero) SpMVPopulate(a, (size_t)nonzeros * sizeof(PetscScalar), PETSC_FALSE);
+  *zero = (PetscBool)(aij && aij->a == a && aij->nz == nonzeros);
+  if (*zero)
+    aij->a = NULL;
+  else
+    SpMVPopulate(a, (size_t)nonzeros * sizeof(PetscScalar), PETSC_FALSE);
   ierr = MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j);
-#if SPMV_KNOWS_SEQAIJ
   if (*zero) aij->a = a; /* even after an error */
-#endif
   PetscCall(ierr);
   PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
@@ -122,7 +128,7 @@ static PetscErrorCode MatSpMVCreateArrays_SeqCUDA(Mat A, PetscInt64 nonzeros, Pe
 PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
 {
   PetscScalar *a;
-  PetscBool    zero;
+  PetscBool    zero = PETSC_FALSE;
   cudaStream_t stream;
 
   PetscFunctionBegin;
