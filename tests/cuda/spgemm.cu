@@ -5,7 +5,7 @@
   checks that passed.
 */
 #include "core/cuda/spgemm/spgemm.h"
-#include "hostmemory.cuh"
+#include "common.cuh"
 #include <limits>
 #include <memory>
 
@@ -214,21 +214,6 @@ static void TestRefusals(cudaStream_t stream)
   CHECK(SpMVCudaSpGEMMDestroy(&product));
 }
 
-static void TestHostMemory(cudaStream_t stream)
-{
-  const Matrix    A = Grid("7 points", 8, 7, 1, 100), P = Aggregates("", 8, 2, 1, 1, true);
-  OnDevice        a(A), p(P);
-  const PetscBool transpose[] = {PETSC_TRUE, PETSC_FALSE, PETSC_FALSE};
-  SpMVCudaCSR     csr[]       = {p.csr, a.csr, p.csr};
-  SpMVCudaSpGEMM  product;
-  TestCreation(A, "Galerkin", stream, [&](bool *created) {
-    const cudaError_t error = SpMVCudaSpGEMMSymbolic(3, csr, transpose, 1 << 20, stream, &product);
-    *created                = product;
-    CHECK(SpMVCudaSpGEMMDestroy(&product));
-    return error;
-  });
-}
-
 int main(int argc, char **argv)
 {
   cudaStream_t stream;
@@ -238,7 +223,6 @@ int main(int argc, char **argv)
   CHECK(cudaStreamCreate(&stream));
   const int n = Race ? 60 : Quick ? 300 : 5000, N = Race ? 3 : Quick ? 5 : 12;
   TestRefusals(stream);
-  TestHostMemory(stream);
   const auto none = [](int) { return 0; };
   TestAB("empty", Lengths("no rows", 0, 5, none), Lengths("", 5, 4, none), stream);
   TestAB("empty", Lengths("no columns", 5, 0, none), Lengths("", 0, 4, none), stream);

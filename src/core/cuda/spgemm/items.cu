@@ -11,7 +11,7 @@ namespace spmv {
 namespace {
 
 constexpr int TILE = SPMVCUDA_SPGEMM_TILE, PLACES = Places(BIG - 1);
-constexpr int BLOCK = 128, ENTRIES = 512, SEGMENTS = 256, SUMS = 1 << 17;
+constexpr int BLOCK = 128, ENTRIES = 128, SEGMENTS = 256, SUMS = 1 << 17;
 static_assert(TILE == Capacity(BIG - 1), "a tile's table");
 
 // How a row is cut. Several segments have few sums altogether: in comparison with the terms, too

@@ -128,22 +128,19 @@ struct _n_SpMVCudaSpGEMM {
 cudaError_t SpMVCudaSpGEMMSymbolic(int count, const SpMVCudaCSR factor[], const PetscBool transpose[], PetscInt64 most,
                                    cudaStream_t stream, SpMVCudaSpGEMM *product)
 {
-  std::unique_ptr<_n_SpMVCudaSpGEMM> p;
-  *product          = nullptr;
-  cudaError_t error = Guarded([&] {
-    p.reset(new _n_SpMVCudaSpGEMM);
-    p->count = count;
+  *product = nullptr;
+  return Guarded([&] {
+    SpMVCudaSpGEMM p = new _n_SpMVCudaSpGEMM;
+    p->count         = count;
     for (int k = 0; k < count; k++) p->transposed[k] = transpose[k];
-    return p->Symbolic(factor, most, stream);
+    const cudaError_t error = p->Symbolic(factor, most, stream);
+    if (error == cudaSuccess) {
+      *product = p;
+      return PoolKeep();
+    }
+    (void)SpMVCudaSpGEMMDestroy(&p);
+    return error;
   });
-  if (error != cudaSuccess) {
-    (void)cudaDeviceSynchronize(); // kernels may still be using memory of the plan
-    p.reset();
-  }
-  const cudaError_t kept = PoolKeep();
-  if (error == cudaSuccess) error = kept;
-  if (error == cudaSuccess) *product = p.release();
-  return error;
 }
 
 cudaError_t SpMVCudaSpGEMMDestroy(SpMVCudaSpGEMM *product)

@@ -203,7 +203,7 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
   KSPDeviceChebyshevData *data = (KSPDeviceChebyshevData *)ksp->data;
   Vec                     b    = ksp->vec_rhs, noise;
   Mat_SpMV               *spmv;
-  PetscBool               right;
+  PetscBool               right, estimates;
   PetscErrorCode          ierr;
   Mat                     A;
 
@@ -211,7 +211,9 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
   PetscCall(KSPDeviceChebyshevCheck(ksp, &right));
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(MatSpMVGet(A, &spmv));
-  if (!right || !data->usenoisy || !data->kspest || !spmv || !spmv->device || A->boundtocpu || !ksp->work ||
+  /* PCGAMG takes its estimates back when the matrix has new values, and PETSc's set-up then creates the estimator */
+  estimates = (PetscBool)(data->kspest || data->emin_provided == 0. || data->emax_provided == 0.);
+  if (!right || !data->usenoisy || !estimates || !spmv || !spmv->device || A->boundtocpu || !ksp->work ||
       ksp->nwork < 2) {
     PetscCall((*KSPSetUp_PETScChebyshev)(ksp));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -278,7 +278,6 @@ static PetscErrorCode SpMVSpGEMMSetPattern(Mat C, const SpMVFactors *f, SpMVCuda
   const PetscLayout   columns = f->transpose[last] ? f->mat[last]->rmap : f->mat[last]->cmap;
   SpMVCudaSpGEMMStats stats   = {0};
   const PetscInt     *i = NULL, *j = NULL;
-  PetscInt           *length;
 
   PetscFunctionBegin;
   PetscCall(MatSetSizes(C, rows->n, columns->n, rows->n, columns->n));
@@ -287,15 +286,9 @@ static PetscErrorCode SpMVSpGEMMSetPattern(Mat C, const SpMVFactors *f, SpMVCuda
   if (plan) {
     SpMVCudaSpGEMMGetStats(plan, &stats);
     SpMVCudaSpGEMMPattern(plan, &i, &j);
-    PetscCall(SpMVGetLengths(rows->n, i, &length));
-  } else
-    PetscCall(PetscCalloc1(rows->n, &length));
-  PetscCall(MatSeqAIJSetPreallocation(C, 0, length));
-  PetscCall(PetscFree(length));
-  PetscCall(MatSpMVSetColumns_SeqCUDA(C, stats.nonzeros, j));
+  }
+  PetscCall(MatSpMVSetPattern_SeqCUDA(C, stats.nonzeros, i, j));
   if (plan) SpMVCudaSpGEMMReleasePattern(plan);
-  PetscUseTypeMethod(C, assemblyend, MAT_FINAL_ASSEMBLY); /* MatAssemblyEnd() would be counted as an assembly */
-  PetscCall(MatSpMVSetZeros_SeqCUDA(C, stats.nonzeros));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

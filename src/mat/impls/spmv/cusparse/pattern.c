@@ -64,23 +64,22 @@ typedef struct {
   PetscScalar      *a;
 } SpMVSeqAIJ;
 
+#define SPMV_KNOWS_SEQAIJ (PETSC_VERSION_GE(3, 26, 0) && PETSC_VERSION_LT(3, 27, 0))
+#if !SPMV_KNOWS_SEQAIJ
+  #define PetscShmgetAllocateArray(count, size, array) PetscMalloc((count) * (size), array) /* not called */
+#endif
+
 /* NULL with another PETSc */
 static SpMVSeqAIJ *SpMVSeqAIJGet(Mat A)
 {
-#if PETSC_VERSION_GE(3, 26, 0) && PETSC_VERSION_LT(3, 27, 0)
-  return (SpMVSeqAIJ *)A->data;
-#else
-  (void)A;
-  return NULL;
-#endif
+  return SPMV_KNOWS_SEQAIJ ? (SpMVSeqAIJ *)A->data : NULL;
 }
 
 PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat A, PetscInt64 nonzeros, const PetscInt *j)
 {
-  SpMVSeqAIJ *const aij = SpMVSeqAIJGet(A);
-  const PetscInt   *hi, *hj;
-  PetscInt          count;
-  PetscBool         done;
+  const PetscInt *hi, *hj;
+  PetscInt        count;
+  PetscBool       done;
 
   PetscFunctionBegin;
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
@@ -88,12 +87,8 @@ PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat A, PetscInt64 nonzeros, const Petsc
              ((PetscObject)A)->type_name);
   SpMVPopulate(hj, (size_t)nonzeros * sizeof(PetscInt), PETSC_TRUE);
   PetscCall(SpMVDownloadIndices(nonzeros, j, (PetscInt *)hj));
-  /* the columns are already in place: only the entries of each row are counted */
-  if (aij && aij->j == hj && aij->maxnz == nonzeros) {
-    aij->nz = aij->maxnz;
-    PetscCall(PetscArraycpy(aij->ilen, aij->imax, A->rmap->n));
-  } else if (nonzeros)
-    PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj));
+  /* the columns are already in place: this call only counts the entries of each row */
+  if (nonzeros) PetscCall(MatSeqAIJSetColumnIndices(A, (PetscInt *)hj));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &count, &hi, &hj, &done));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -141,24 +136,86 @@ PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat A, PetscInt64 nonzeros)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  What MatSeqAIJSetPreallocation(), MatSeqAIJSetColumnIndices() and MatAssemblyEnd() do to a new matrix, in one pass over
+  the rows, and without a page fault for each page of the new arrays: with PETSc's functions, these take longer than all
+  work on the device
+*/
+static PetscErrorCode MatSpMVFillNew_SeqAIJ(Mat A, SpMVSeqAIJ *aij, PetscInt64 nonzeros, const PetscInt *i,
+                                            const PetscInt *j)
+{
+  const void *from[2] = {i, j};
+  PetscInt    m;
+  size_t      rows, bytes[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJSetPreallocation(A, MAT_SKIP_ALLOCATION, NULL));
+  m        = A->rmap->n;
+  rows     = (size_t)m * sizeof(PetscInt);
+  bytes[0] = rows + sizeof(PetscInt);
+  bytes[1] = (size_t)nonzeros * sizeof(PetscInt);
+  PetscCall(PetscMalloc1(m, &aij->imax));
+  PetscCall(PetscMalloc1(m, &aij->ilen));
+  PetscCall(PetscShmgetAllocateArray(bytes[0], 1, (void **)&aij->i));
+  PetscCall(PetscShmgetAllocateArray(bytes[1], 1, (void **)&aij->j));
+  PetscCall(PetscShmgetAllocateArray((size_t)nonzeros, sizeof(PetscScalar), (void **)&aij->a));
+  aij->free_ij = aij->free_a = PETSC_TRUE;
+  SpMVPopulate(aij->imax, rows, PETSC_TRUE);
+  SpMVPopulate(aij->ilen, rows, PETSC_TRUE);
+  SpMVPopulate(aij->i, bytes[0], PETSC_TRUE);
+  SpMVPopulate(aij->j, bytes[1], PETSC_TRUE);
+  void *const to[2] = {aij->i, aij->j};
+
+  PetscCallCUDA(SpMVCudaDownload(2, to, from, bytes));
+  PetscCall(PetscLogGpuToCpu((PetscLogDouble)(bytes[0] + bytes[1])));
+  aij->nz = aij->maxnz = (PetscInt)nonzeros;
+  aij->rmax = aij->nonzerorowcnt = 0;
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt length = aij->i[r + 1] - aij->i[r];
+
+    aij->imax[r] = aij->ilen[r] = length;
+    aij->rmax                   = PetscMax(aij->rmax, length);
+    aij->nonzerorowcnt += length > 0;
+  }
+  PetscCall(MatCheckCompressedRow(A, aij->nonzerorowcnt, &aij->compressedrow, aij->i, m, 0.6));
+  A->was_assembled    = PETSC_TRUE; /* then MatAssemblyEnd_SeqAIJ() leaves it as it is */
+  A->ass_nonzerostate = A->nonzerostate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat A, PetscInt64 nonzeros, const PetscInt *i, const PetscInt *j)
+{
+  SpMVSeqAIJ *const aij = SpMVSeqAIJGet(A);
+  PetscInt         *length;
+
+  PetscFunctionBegin;
+  if (aij && nonzeros && !aij->imax && !aij->i && !aij->a && !A->hash_active)
+    PetscCall(MatSpMVFillNew_SeqAIJ(A, aij, nonzeros, i, j));
+  else {
+    if (nonzeros)
+      PetscCall(SpMVGetLengths(A->rmap->n, i, &length));
+    else
+      PetscCall(PetscCalloc1(A->rmap->n, &length));
+    PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
+    PetscCall(PetscFree(length));
+    PetscCall(MatSpMVSetColumns_SeqCUDA(A, nonzeros, j));
+  }
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE));
+  PetscUseTypeMethod(A, assemblyend, MAT_FINAL_ASSEMBLY); /* MatAssemblyEnd() would be counted as an assembly */
+  PetscCall(MatSpMVSetZeros_SeqCUDA(A, nonzeros));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatSpMVSetFrom_SeqCUDA(Mat A, const SpMVCudaCSR *csr)
 {
-  PetscInt  *length;
   SpMVValues v;
 
   PetscFunctionBegin;
-  if (csr->nnz)
-    PetscCall(SpMVGetLengths((PetscInt)csr->m, (const PetscInt *)csr->i, &length));
-  else
-    PetscCall(PetscCalloc1((PetscInt)csr->m, &length));
-  PetscCall(MatSeqAIJSetPreallocation(A, 0, length));
-  PetscCall(PetscFree(length));
-  PetscCall(MatSpMVSetColumns_SeqCUDA(A, csr->nnz, (const PetscInt *)csr->j));
   PetscCall(MatSetOption(A, MAT_USE_INODES, PETSC_FALSE)); /* for products on the host; to look for them takes time */
+  PetscCall(MatSpMVSetPattern_SeqCUDA(A, csr->nnz, (const PetscInt *)csr->i, (const PetscInt *)csr->j));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   if (!csr->nnz) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVSetZeros_SeqCUDA(A, csr->nnz));
   PetscCall(SpMVValuesGet(A, PETSC_TRUE, &v));
   PetscCallCUDA(
       cudaMemcpyAsync(v.a, csr->a, (size_t)csr->nnz * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, v.stream));
