@@ -4,7 +4,8 @@
   that each sum is changed by one lane at a time, in the order of the row of A.
 
   The position of each term in the row of C is searched in a table, and, if there is room for it, stored: later phases
-  read it. Rows with too many entries, of C or of A, are computed in parts (items.cu).
+  read it. If there are few units of many entries, several groups share one, and add their sums in the end. Rows with
+  too many entries, of C or of A, are computed in parts (items.cu).
 */
 #include "table.cuh"
 
@@ -14,6 +15,8 @@ namespace {
 enum Positions { SEARCH, SEARCH_AND_STORE, READ };
 
 constexpr int AHEAD = 4; // entries of A whose rows of B are loaded at the same time
+// groups that share a unit; in launches of at most so many units; with so many entries in the mean row of A
+constexpr int SHARING = 4, FEW_UNITS = 4096, MANY_ENTRIES = 64;
 
 struct Output {
   const PetscInt *ci, *cj;
@@ -21,7 +24,7 @@ struct Output {
   unsigned char  *map;
   const int64_t  *map_start;
   const int      *list;
-  int             count, lanes, bin;
+  int             count, lanes, bin, sharing;
 };
 
 // The shared memory of a group: the sums of all rows, then the table and the position of the column in each place
@@ -33,8 +36,8 @@ __host__ __device__ constexpr int SharedBytes(int bin, int rows, bool table)
 
 template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multiply(Factors<IA> f, Output out)
 {
-  const int       lane = threadIdx.x % out.lanes, slot = threadIdx.x / out.lanes;
-  const int64_t   at     = (int64_t)blockIdx.x * (blockDim.x / out.lanes) + slot;
+  const int       lane = threadIdx.x % out.lanes, slot = threadIdx.x / out.lanes, share = slot % out.sharing;
+  const int64_t   at     = ((int64_t)blockIdx.x * (blockDim.x / out.lanes) + slot) / out.sharing;
   const int       u      = at >= out.count ? -1 : out.list ? __ldg(out.list + at) : (int)at;
   const int       places = Places(out.bin), shift = __clz(places) + 1;
   const bool      wide  = PositionBytes(out.bin) == 2;
@@ -42,14 +45,23 @@ template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multi
   int            *table = (int *)(sum + Capacity(out.bin) * R);
   unsigned short *where = (unsigned short *)(table + places);
   int64_t         begin = 0, first = 0, start = 0;
-  int             end = 0, length = 0, term = 0;
+  int             entries = 0, from = 0, end = 0, length = 0, term = 0;
 
   if (u >= 0) {
-    begin  = f.Begin(u);
-    end    = f.Length(u);
-    first  = (int64_t)out.ci[(int64_t)u * R];
-    length = (int)(out.ci[(int64_t)u * R + 1] - out.ci[(int64_t)u * R]);
+    begin   = f.Begin(u);
+    entries = f.Length(u);
+    from    = (int)((int64_t)entries * share / out.sharing);
+    end     = (int)((int64_t)entries * (share + 1) / out.sharing);
+    first   = (int64_t)out.ci[(int64_t)u * R];
+    length  = (int)(out.ci[(int64_t)u * R + 1] - out.ci[(int64_t)u * R]);
     if (HOW != SEARCH) start = out.map_start[u];
+  }
+  if (HOW != SEARCH && out.sharing > 1) { // the group is a warp: the terms of the entries before its own
+    for (int k = lane; k < from; k += WARP) {
+      const int64_t column = (int64_t)__ldg(f.aj + begin + k);
+      term += (int)(__ldg(f.bi + column + 1) - __ldg(f.bi + column));
+    }
+    term = __reduce_add_sync(ALL, term);
   }
   for (int p = lane; p < R * length; p += out.lanes) sum[p] = Num::zero();
   if (HOW != READ) {
@@ -87,7 +99,7 @@ template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multi
   };
 
   const int longest = __reduce_max_sync(ALL, end);
-  for (int k = 0; k < longest; k += AHEAD) {
+  for (int k = from; k < longest; k += AHEAD) {
     int64_t b[AHEAD];
     int     n[AHEAD], key[AHEAD], before = term;
     Scalar  a[AHEAD][R], value[AHEAD];
@@ -96,7 +108,7 @@ template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multi
       b[e] = k + e < end ? (int64_t)__ldg(f.aj + begin + k + e) : -1;
 #pragma unroll
       for (int r = 0; r < R; r++)
-        a[e][r] = k + e < end ? Num::keep(f.aa + begin + (int64_t)r * end + k + e) : Num::zero();
+        a[e][r] = k + e < end ? Num::keep(f.aa + begin + (int64_t)r * entries + k + e) : Num::zero();
     }
     Issue();
 #pragma unroll
@@ -126,23 +138,36 @@ template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multi
       __syncwarp(); // the next row of B may change the same sums
     }
   }
-  for (int p = lane; p < R * length; p += out.lanes) out.c[first + p] = sum[p];
+  if (out.sharing > 1) __syncthreads();
+  for (int p = share * out.lanes + lane; p < R * length; p += out.sharing * out.lanes) {
+    const int bytes = SharedBytes(out.bin, R, HOW != READ);
+    Scalar    total = ((Scalar *)(spmv_shared + (slot - share) * bytes))[p];
+    for (int s = 1; s < out.sharing; s++)
+      total = Num::add(total, ((Scalar *)(spmv_shared + (slot - share + s) * bytes))[p]);
+    out.c[first + p] = total;
+  }
 }
 
 template <int HOW, int R, class IA> cudaError_t Launch(const Factors<IA> &f, Output out, cudaStream_t stream)
 {
-  constexpr int MOST = 64 << 10, GOOD = 16 << 10; // bytes of shared memory of a block, and of a warp
+  // bytes of shared memory of a block, of a warp, and of groups that share a unit, which any device has
+  constexpr int MOST = 64 << 10, GOOD = 16 << 10, MOST_SHARED = 96 << 10;
   const int     group  = SharedBytes(out.bin, R, HOW != READ);
   const auto    kernel = multiply<HOW, R, IA>;
   int           warps  = 4;
   static_assert(SharedBytes(BIG - 1, R, true) <= MOST, "the sums of a unit");
+  // the same in all phases, which then add in the same order
+  while (out.sharing > 1 && SharedBytes(out.bin, R, true) * out.sharing > MOST_SHARED) out.sharing /= 2;
+  if (out.sharing > 1) out.lanes = WARP;
   while (out.lanes < WARP && group * (WARP / out.lanes) > GOOD) out.lanes *= 2;
   const int warp = group * (WARP / out.lanes);
   while (warps > 1 && warps * warp > MOST / 2) warps /= 2;
+  if (out.sharing > 1) warps = out.sharing;
   if (warps * warp > 48 << 10)
     SPMV_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, warps * warp));
   ForgetErrors();
-  kernel<<<Blocks((int64_t)out.count * out.lanes, warps * WARP), warps * WARP, warps * warp, stream>>>(f, out);
+  kernel<<<Blocks((int64_t)out.count * out.lanes * out.sharing, warps * WARP), warps * WARP, warps * warp, stream>>>(
+      f, out);
   return cudaGetLastError();
 }
 
@@ -166,8 +191,10 @@ cudaError_t Gemm::Numeric(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Pets
                           cudaStream_t stream)
 {
   for (int bin = 0; bin < BIG; bin++) {
-    const Output out = {ci, cj, c, map, map_start, bins.Of(bin), bins.Count(bin), lanes, bin};
-    if (!out.count) continue;
+    const int    count   = bins.Count(bin);
+    const bool   several = count <= FEW_UNITS && A.nnz >= MANY_ENTRIES * A.m;
+    const Output out     = {ci, cj, c, map, map_start, bins.Of(bin), count, lanes, bin, several ? SHARING : 1};
+    if (!count) continue;
     if (!map.Size())
       SPMV_TRY(LaunchRows<SEARCH>(A, B, node, out, stream));
     else if (mapped)
