@@ -3,6 +3,7 @@
   eigenvalues.
 */
 #include "krylov.h"
+#include <petsc/private/vecimpl.h>
 #include "core/cuda/amg/amg.h"
 
 /* The beginning of KSPCHEBYSHEV's private data in PETSc 3.26; no public function returns the bounds that it uses */
@@ -195,13 +196,82 @@ PetscErrorCode KSPDeviceSetNoise(Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static const char KSPDeviceVecsName[] = "PetscSpMV_KSPDeviceVecs";
+
+static PetscErrorCode KSPDeviceVecsFree(SpMVCtx ctx)
+{
+  SpMVCudaTemporary *memory = (SpMVCudaTemporary *)SpMVCtxGet(ctx);
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(SpMVCudaFreeTemporary(memory, stream));
+  PetscCall(PetscFree(memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All vectors in one allocation, which belongs to a container that is composed with each of them */
+static PetscErrorCode VecDuplicateVecs_KSPDevice(Vec x, PetscInt n, Vec *vecs[])
+{
+  const MPI_Comm     comm = PetscObjectComm((PetscObject)x);
+  PetscInt           bs, m, N;
+  PetscBool          mpi;
+  SpMVCudaTemporary *memory;
+  PetscObject        owner;
+  cudaStream_t       stream;
+  cudaError_t        error;
+  void             **array;
+  size_t            *bytes;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetBlockSize(x, &bs));
+  PetscCall(VecGetLocalSize(x, &m));
+  PetscCall(VecGetSize(x, &N));
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECMPICUDA, &mpi));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(PetscMalloc2(n, &array, n, &bytes));
+  PetscCall(PetscNew(&memory));
+  for (PetscInt k = 0; k < n; k++) bytes[k] = (size_t)PetscMax(m, 1) * sizeof(PetscScalar);
+  error = SpMVCudaUploadTemporary((int)n, array, NULL, bytes, stream, memory);
+  if (error) PetscCall(PetscFree(memory));
+  PetscCallCUDA(error);
+  PetscCall(PetscMalloc1(n, vecs));
+  for (PetscInt k = 0; k < n; k++) {
+    Vec *v = &(*vecs)[k];
+
+    if (mpi)
+      PetscCall(VecCreateMPICUDAWithArrays(comm, bs, m, N, NULL, (PetscScalar *)array[k], v));
+    else
+      PetscCall(VecCreateSeqCUDAWithArrays(comm, bs, m, NULL, (PetscScalar *)array[k], v));
+    if (k) {
+      PetscCall(PetscObjectQuery((PetscObject)(*vecs)[0], KSPDeviceVecsName, &owner));
+      PetscCall(PetscObjectCompose((PetscObject)*v, KSPDeviceVecsName, owner));
+    } else
+      PetscCall(SpMVDataSet((PetscObject)*v, KSPDeviceVecsName, memory, KSPDeviceVecsFree));
+    (*v)->ops->duplicatevecs = VecDuplicateVecs_KSPDevice;
+  }
+  PetscCall(PetscFree2(array, bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceAllocateAtOnce(Vec x)
+{
+  PetscBool device, bound;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecBoundToCPU(x, &bound));
+  if (device && !bound && SpMVCudaIsSupported()) x->ops->duplicatevecs = VecDuplicateVecs_KSPDevice;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode (*KSPSetUp_PETScChebyshev)(KSP);
 
 /* PETSc's set-up, to which the noise is passed as the right-hand side that it may use instead */
 static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
 {
   KSPDeviceChebyshevData *data = (KSPDeviceChebyshevData *)ksp->data;
-  Vec                     b    = ksp->vec_rhs, noise;
+  Vec                     b = ksp->vec_rhs, x = ksp->vec_sol, noise;
   Mat_SpMV               *spmv;
   PetscBool               right, estimates;
   PetscErrorCode          ierr;
@@ -221,10 +291,13 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
   noise = ksp->work[1];
   PetscCall(PetscObjectReference((PetscObject)noise)); /* PETSc replaces the work vectors */
   PetscCall(KSPDeviceSetNoise(A, noise));
+  PetscCall(KSPDeviceAllocateAtOnce(noise));
   ksp->vec_rhs   = noise;
+  ksp->vec_sol   = noise; /* of which the work vectors are duplicates */
   data->usenoisy = PETSC_FALSE;
   ierr           = (*KSPSetUp_PETScChebyshev)(ksp);
   ksp->vec_rhs   = b; /* even after an error */
+  ksp->vec_sol   = x;
   data->usenoisy = PETSC_TRUE;
   PetscCall(VecDestroy(&noise));
   PetscCall(ierr);

@@ -68,6 +68,9 @@ PETSC_INTERN PetscErrorCode KSPDeviceRegisterOrthog(void);
 
 /* chebyshev.c: the noise from which PETSc estimates eigenvalues */
 PETSC_INTERN PetscErrorCode KSPDeviceSetNoise(Mat, Vec);
+/* VecDuplicateVecs() then makes one allocation on the device: an estimate needs 12 vectors, and cudaMalloc() takes as
+   long as one of its iterations */
+PETSC_INTERN PetscErrorCode KSPDeviceAllocateAtOnce(Vec);
 
 /* ksp/pc/impls/gamg/cuda/gamg.c, ksp/pc/impls/jacobi/cuda/jacobi.c */
 PETSC_INTERN PetscErrorCode PCGAMGDeviceRegister(void);

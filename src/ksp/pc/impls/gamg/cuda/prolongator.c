@@ -199,6 +199,7 @@ static PetscErrorCode PCGAMGEstimate(PC pc, Mat A, PetscReal *emin, PetscReal *e
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(A, &b, &x));
   PetscCall(KSPDeviceSetNoise(A, b));
+  PetscCall(KSPDeviceAllocateAtOnce(x));
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
   PetscCall(KSPSetNestLevel(ksp, pc->kspnestlevel));
   PetscCall(PCGetOptionsPrefix(pc, &prefix));
