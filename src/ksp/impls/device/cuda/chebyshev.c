@@ -235,6 +235,8 @@ static PetscErrorCode VecDuplicateVecs_KSPDevice(Vec x, PetscInt n, Vec *vecs[])
   error = SpMVCudaUploadTemporary((int)n, array, NULL, bytes, stream, memory);
   if (error) PetscCall(PetscFree(memory));
   PetscCallCUDA(error);
+  /* as PETSc's new vectors */
+  for (PetscInt k = 0; k < n; k++) PetscCallCUDA(cudaMemsetAsync(array[k], 0, bytes[k], stream));
   PetscCall(PetscMalloc1(n, vecs));
   for (PetscInt k = 0; k < n; k++) {
     Vec *v = &(*vecs)[k];
