@@ -81,18 +81,19 @@ static void Values(const Batch *B, PetscInt p, PetscScalar *a)
   }
 }
 
-/* Symmetric patterns with a full diagonal: bands, dense and random ones */
+/* Symmetric patterns with a full diagonal: bands, dense and random ones; often all problems have the same one */
 static PetscErrorCode BatchCreate(PetscInt count, PetscBool definite, Batch *B)
 {
-  PetscInt room = 1, at = 0;
-  char    *mark;
+  const PetscBool alike = Chance(30);
+  PetscInt        room = 1, at = 0;
+  char           *mark;
 
   PetscFunctionBeginUser;
   B->count = count;
   PetscCall(PetscMalloc3(count + 1, &B->first, count, &B->sizes, count, &B->kind));
   B->first[0] = 0;
   for (PetscInt p = 0; p < count; p++) {
-    B->sizes[p]     = Size();
+    B->sizes[p]     = alike && p ? B->sizes[0] : Size();
     B->first[p + 1] = B->first[p] + B->sizes[p];
     room += B->sizes[p] * B->sizes[p];
     B->kind[p] = draw(8) ? (definite ? DEFINITE : DOMINANT) : (Kind)(draw(KINDS));
@@ -107,8 +108,8 @@ static PetscErrorCode BatchCreate(PetscInt count, PetscBool definite, Batch *B)
     const PetscInt  n = B->sizes[p], density = draw(4) ? 1 + draw(30) : 100, band = draw(3) ? n : 1 + draw(3);
     const PetscBool zero = (PetscBool)(B->kind[p] == DEFINITE && Chance(5));
 
-    PetscCall(PetscArrayzero(mark, n * n));
-    for (PetscInt r = 0; r < n; r++) {
+    if (!alike || !p) PetscCall(PetscArrayzero(mark, n * n));
+    for (PetscInt r = 0; r < n && (!alike || !p); r++) {
       mark[r * n + r] = 1;
       for (PetscInt c = PetscMax(0, r - band); c < r; c++) {
         /* the next row keeps a problem in one piece */

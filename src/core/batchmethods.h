@@ -6,15 +6,20 @@
   The including file defines
     FN                  the attributes of functions
     Scalar, REALS       the number type, with the operators of C, and how many real numbers it consists of
-    RE, IM, CONJ, SCALAR(re, im), SQUARE(a) = |a|^2, ISZERO, LOAD(b, k): entry k of the right-hand side
+    RE, IM, CONJ, SCALAR(re, im), SQUARE(a) = |a|^2, ISZERO
     Team, EACH(k, n)    the team; a loop over the indices that are this thread's: always the same of a vector's n
+    HELD                each thread holds its entries of the vectors in registers; k then counts those. Otherwise they
+                        are in memory that all threads read. CG and BiCGStab are for both
+    Vector, In, Out, VECTOR(v, s, q), RHS(s, k)  a vector, as an argument; declares v, working vector q; entry k of the
+                        right-hand side
     EACH2(i, j, from, n)  a loop over pairs of indices
     LEADER              whether this thread does what only one is to do
     Sync(team)          what the threads have written is visible to all of them
     Sums(team, count, s)     adds the threads' s[0], ..., s[count - 1], count <= BATCH_SUMS, in place
     Largest(team, v, *at)    the largest v of the team, and its `at`, the smallest one if several threads have it
-    struct Matrix, Multiply(team, matrix, x, y, z)  y = A x, and z = |A| |x| unless it is NULL; begins and ends with
-                                                    a Sync()
+    struct Matrix, Multiply(team, system, on, x, y)  y = A B x if `on`, otherwise A x; after it the threads read only
+                                                     their own entries of y, unless they call Sync()
+    MultiplySizes(team, system, x, y, z)             y = A x, z = |A| |x|
     MatrixDense(team, matrix, n, a)              a[j * n + i] = A(i, j); ends with a Sync()
     Direct(team, system, rows)   adds the solution of A y = r to x, for up to `rows` rows. Returns why it cannot, or 0
 
@@ -26,9 +31,10 @@ typedef struct {
   int                     n;
   const struct Matrix    *A;
   const Scalar           *b;
-  Scalar                 *x, *d, *r; /* d: the diagonal of the preconditioner, NULL for none */
-  Scalar                 *work;      /* the method's vectors */
+  Vector                  x, d, r;  /* d: the diagonal of the preconditioner B */
+  Scalar                 *work, *h; /* the method's vectors; for B x in products */
   const SpMVBatchOptions *o;
+  int                     pc, left, right; /* there is B, applied on the left, on the right */
   int                     its;
   PetscReal               ttol, dtol;
   PetscReal               rounding; /* what rounding errors may contribute to the norm of the residual */
@@ -36,9 +42,8 @@ typedef struct {
 
 /* A cycle that has not reduced the norm to this part of it has achieved nothing */
 #define ENOUGH ((PetscReal)0.9)
-/* If rounding errors may be so many times as large as the tolerance, a residual passes the test by chance */
-#define TRUST         ((PetscReal)100)
-#define WITH(d, k, v) ((d) ? (d)[k] * (v) : (v)) /* entry k of the preconditioned vector whose entry is v */
+/* Entry k of the vector whose entry is v, preconditioned if `on` */
+#define WITH(s, on, k, v) ((on) ? (s)->d[k] * (v) : (v))
 
 FN void AddDot(PetscReal s[], Scalar a, Scalar b) /* conj(a) b */
 {
@@ -68,62 +73,47 @@ FN int BatchEnds(const System *s, PetscReal norm)
   return reason || s->its >= s->o->max_it;
 }
 
-/* The norm of a vector, or of the preconditioned vector */
-FN PetscReal BatchNorm(Team *t, const System *s, const Scalar *v, int preconditioned)
-{
-  PetscReal sum[BATCH_SUMS] = {0};
-
-  EACH(k, s->n) sum[0] += SQUARE(WITH(preconditioned ? s->d : NULL, k, LOAD(v, k)));
-  Sums(t, 1, sum);
-  return PetscSqrtReal(sum[0]);
-}
-
 /* r = b - A x, preconditioned if the method is applied to B A x = B b. Returns the norm that is tested. zero: x is 0 */
 FN PetscReal BatchResidual(Team *t, System *s, int zero)
 {
-  Scalar   *d = s->o->left ? s->d : NULL, *sizes = s->work;
   const int preconditioned  = s->o->method != SPMV_BATCH_CG;
   PetscReal sum[BATCH_SUMS] = {0};
+  VECTOR(sizes, s, 0);
 
-  if (!zero) Multiply(t, s->A, s->x, s->r, sizes);
+  if (!zero) MultiplySizes(t, s, s->x, s->r, sizes);
   EACH(k, s->n)
   {
-    const Scalar b = LOAD(s->b, k), r = zero ? b : b - s->r[k], z = WITH(d, k, r);
+    const Scalar b = RHS(s, k), r = zero ? b : b - s->r[k], z = WITH(s, s->left, k, r);
 
     s->r[k] = preconditioned ? z : r;
     sum[0] += SQUARE(z);
-    if (!zero) sum[1] += SQUARE(WITH(d, k, sizes[k]));
+    if (!zero) sum[1] += SQUARE(WITH(s, s->left, k, sizes[k]));
   }
   Sums(t, 2, sum);
   s->rounding = PETSC_MACHINE_EPSILON * PetscSqrtReal(sum[1]);
   return PetscSqrtReal(sum[0]);
 }
 
-/* The operator: v = A B p or B A p. h is work space, of which h = B p remains (A B), or p itself */
-FN const Scalar *BatchApply(Team *t, const System *s, const Scalar *p, Scalar *h, Scalar *v)
+/* The operator: v = A B p or B A p */
+FN void BatchApply(Team *t, System *s, In p, Out v)
 {
-  if (!s->d || s->o->left) {
-    Multiply(t, s->A, p, v, NULL);
-    if (s->d) EACH(k, s->n) v[k] = s->d[k] * v[k];
-    return p;
-  }
-  EACH(k, s->n) h[k] = s->d[k] * p[k];
-  Multiply(t, s->A, h, v, NULL);
-  return h;
+  Multiply(t, s, s->right, p, v);
+  if (s->left) EACH(k, s->n) v[k] = s->d[k] * v[k];
 }
 
 /* ---------------------------------------------------------------- the cycles: why they end, or 0 to compute r again */
 
 FN int CycleCG(Team *t, System *s)
 {
-  const int n = s->n, unpreconditioned = !s->o->left;
-  Scalar   *x = s->x, *r = s->r, *d = s->d, *p = s->work, *w = p + n;
+  const int n = s->n;
   PetscReal rho, sum[BATCH_SUMS] = {0};
+  VECTOR(p, s, 0);
+  VECTOR(w, s, 1);
 
   EACH(k, n)
   {
-    p[k] = WITH(d, k, r[k]);
-    sum[0] += RE(CONJ(r[k]) * p[k]);
+    p[k] = WITH(s, s->pc, k, s->r[k]);
+    sum[0] += RE(CONJ(s->r[k]) * p[k]);
   }
   Sums(t, 1, sum);
   rho = sum[0];
@@ -133,7 +123,7 @@ FN int CycleCG(Team *t, System *s)
   for (;;) {
     PetscReal alpha, beta;
 
-    Multiply(t, s->A, p, w, NULL);
+    Multiply(t, s, 0, p, w);
     sum[0] = 0;
     EACH(k, n) sum[0] += RE(CONJ(p[k]) * w[k]);
     Sums(t, 1, sum);
@@ -143,12 +133,12 @@ FN int CycleCG(Team *t, System *s)
     sum[0] = sum[1] = 0;
     EACH(k, n)
     {
-      const Scalar q = r[k] - alpha * w[k], z = WITH(d, k, q);
+      const Scalar q = s->r[k] - alpha * w[k], z = WITH(s, s->pc, k, q);
 
-      x[k] = x[k] + alpha * p[k];
-      r[k] = q;
+      s->x[k] = s->x[k] + alpha * p[k];
+      s->r[k] = q;
       sum[0] += RE(CONJ(q) * z);
-      sum[1] += unpreconditioned ? SQUARE(q) : SQUARE(z);
+      sum[1] += s->o->left ? SQUARE(z) : SQUARE(q);
     }
     Sums(t, 2, sum);
     s->its++;
@@ -157,30 +147,32 @@ FN int CycleCG(Team *t, System *s)
     if (sum[0] == 0) return SPMV_BATCH_BREAKDOWN;
     beta            = sum[0] / rho;
     rho             = sum[0];
-    EACH(k, n) p[k] = WITH(d, k, r[k]) + beta * p[k];
+    EACH(k, n) p[k] = WITH(s, s->pc, k, s->r[k]) + beta * p[k];
   }
 }
 
 FN int CycleBCGS(Team *t, System *s)
 {
   const int n = s->n;
-  Scalar   *x = s->x, *r = s->r, *r0 = s->work, *p = r0 + n, *v = p + n, *w = v + n, *h = w + n;
   Scalar    rho;
   PetscReal sum[BATCH_SUMS] = {0};
+  VECTOR(r0, s, 0);
+  VECTOR(p, s, 1);
+  VECTOR(v, s, 2);
+  VECTOR(w, s, 3);
 
   EACH(k, n)
   {
-    r0[k] = p[k] = r[k];
-    sum[0] += SQUARE(r[k]);
+    r0[k] = p[k] = s->r[k];
+    sum[0] += SQUARE(s->r[k]);
   }
   Sums(t, 1, sum);
   rho = SCALAR(sum[0], 0);
   for (;;) {
-    const Scalar *q;
-    Scalar        alpha, omega, sigma;
-    PetscReal     norm;
+    Scalar    alpha, omega, sigma;
+    PetscReal norm;
 
-    q      = BatchApply(t, s, p, h, v);
+    BatchApply(t, s, p, v);
     sum[0] = sum[1] = 0;
     EACH(k, n) AddDot(sum, r0[k], v[k]);
     Sums(t, REALS, sum);
@@ -189,14 +181,14 @@ FN int CycleBCGS(Team *t, System *s)
     alpha = rho / sigma;
     EACH(k, n)
     {
-      r[k] = r[k] - alpha * v[k];
-      x[k] = x[k] + alpha * q[k];
+      s->r[k] = s->r[k] - alpha * v[k];
+      s->x[k] = s->x[k] + alpha * WITH(s, s->right, k, p[k]);
     }
-    q      = BatchApply(t, s, r, h, w);
+    BatchApply(t, s, s->r, w);
     sum[0] = sum[1] = sum[2] = 0;
     EACH(k, n)
     {
-      AddDot(sum, w[k], r[k]);
+      AddDot(sum, w[k], s->r[k]);
       sum[2] += SQUARE(w[k]);
     }
     Sums(t, 3, sum);
@@ -206,10 +198,10 @@ FN int CycleBCGS(Team *t, System *s)
     sum[0] = sum[1] = sum[2] = 0;
     EACH(k, n)
     {
-      x[k] = x[k] + omega * q[k];
-      r[k] = r[k] - omega * w[k];
-      AddDot(sum, r0[k], r[k]);
-      sum[2] += SQUARE(r[k]);
+      s->x[k] = s->x[k] + omega * WITH(s, s->right, k, s->r[k]);
+      s->r[k] = s->r[k] - omega * w[k];
+      AddDot(sum, r0[k], s->r[k]);
+      sum[2] += SQUARE(s->r[k]);
     }
     Sums(t, 3, sum);
     norm = PetscSqrtReal(sum[2]);
@@ -218,8 +210,18 @@ FN int CycleBCGS(Team *t, System *s)
     if (ISZERO(sigma) || ISZERO(omega)) return SPMV_BATCH_BREAKDOWN;
     alpha           = (sigma / rho) * (alpha / omega);
     rho             = sigma;
-    EACH(k, n) p[k] = r[k] + alpha * (p[k] - omega * v[k]);
+    EACH(k, n) p[k] = s->r[k] + alpha * (p[k] - omega * v[k]);
   }
+}
+
+#if !HELD
+FN PetscReal BatchNorm(Team *t, int n, const Scalar *v)
+{
+  PetscReal sum[BATCH_SUMS] = {0};
+
+  EACH(k, n) sum[0] += SQUARE(v[k]);
+  Sums(t, 1, sum);
+  return PetscSqrtReal(sum[0]);
 }
 
 /* The rotation that makes b zero, applied to the Hessenberg matrix's column and the right-hand side; by one thread */
@@ -247,8 +249,8 @@ FN void GMRESRotate(int j, int m, Scalar *H, PetscReal norm)
 FN int CycleGMRES(Team *t, System *s)
 {
   const int n = s->n, m = s->o->restart;
-  Scalar   *V = s->work, *H = V + (size_t)(m + 1) * n, *g = H + (m + 2) * (m + 1), *h = H + (m + 1) * (m + 3), *y = g;
-  PetscReal norm = BatchNorm(t, s, s->r, 0);
+  Scalar   *V = s->work, *H = V + (size_t)(m + 1) * n, *g = H + (m + 2) * (m + 1), *y = g;
+  PetscReal norm = BatchNorm(t, n, s->r);
   int       j = 0, end = 0;
 
   EACH(k, n) V[k] = s->r[k] / norm;
@@ -257,7 +259,7 @@ FN int CycleGMRES(Team *t, System *s)
   for (; j < m && !end; j++) {
     Scalar *w = V + (size_t)(j + 1) * n;
 
-    (void)BatchApply(t, s, w - n, h, w);
+    BatchApply(t, s, w - n, w);
     for (int i = 0; i <= j; i++) { /* modified Gram-Schmidt */
       const Scalar *v               = V + (size_t)i * n;
       PetscReal     sum[BATCH_SUMS] = {0};
@@ -267,7 +269,7 @@ FN int CycleGMRES(Team *t, System *s)
       EACH(k, n) w[k] = w[k] - SCALAR(sum[0], sum[1]) * v[k];
       if (LEADER) H[j * (m + 1) + i] = SCALAR(sum[0], sum[1]);
     }
-    norm = BatchNorm(t, s, w, 0);
+    norm = BatchNorm(t, n, w);
     if (norm > 0) EACH(k, n) w[k] = w[k] / norm;
     if (LEADER) GMRESRotate(j, m, H, norm);
     Sync(t);
@@ -288,7 +290,7 @@ FN int CycleGMRES(Team *t, System *s)
     Scalar sum = SCALAR(0, 0);
 
     for (int i = 0; i < j; i++) sum = sum + y[i] * V[(size_t)i * n + k];
-    s->x[k] = s->x[k] + WITH(s->o->left ? NULL : s->d, k, sum);
+    s->x[k] = s->x[k] + WITH(s, s->right, k, sum);
   }
   return norm == 0 ? SPMV_BATCH_BREAKDOWN : 0;
 }
@@ -384,7 +386,29 @@ FN int CycleLU(Team *t, System *s, int rows)
   return 0;
 }
 
+#endif
+
 /* ---------------------------------------------------------------- a system */
+
+/* The norm of the right-hand side that is tested */
+FN PetscReal BatchNormRHS(Team *t, const System *s)
+{
+  PetscReal sum[BATCH_SUMS] = {0};
+
+  EACH(k, s->n) sum[0] += SQUARE(WITH(s, s->left, k, RHS(s, k)));
+  Sums(t, 1, sum);
+  return PetscSqrtReal(sum[0]);
+}
+
+FN int BatchCycle(Team *t, System *s, int method, int rows)
+{
+  if (method == SPMV_BATCH_CG) return CycleCG(t, s);
+#if !HELD
+  if (method == SPMV_BATCH_GMRES) return CycleGMRES(t, s);
+  if (method == SPMV_BATCH_LU) return CycleLU(t, s, rows);
+#endif
+  return CycleBCGS(t, s);
+}
 
 /* x, b and d are given; rows: for Direct(), 0: it is not used */
 FN void BatchSolve(Team *t, System *s, int method, int rows, SpMVBatchResult *result)
@@ -394,7 +418,7 @@ FN void BatchSolve(Team *t, System *s, int method, int rows, SpMVBatchResult *re
   int                     reason, cycle                                  = 0;
 
   if (o->guess) {
-    base = BatchNorm(t, s, s->b, o->left);
+    base = BatchNormRHS(t, s);
     if (base == 0) base = norm;
   }
   s->its  = 0;
@@ -405,10 +429,7 @@ FN void BatchSolve(Team *t, System *s, int method, int rows, SpMVBatchResult *re
     const PetscReal before = norm;
     const int       its    = s->its;
 
-    cycle = method == SPMV_BATCH_CG      ? CycleCG(t, s)
-            : method == SPMV_BATCH_BCGS  ? CycleBCGS(t, s)
-            : method == SPMV_BATCH_GMRES ? CycleGMRES(t, s)
-                                         : CycleLU(t, s, rows);
+    cycle = BatchCycle(t, s, method, rows);
     norm  = BatchResidual(t, s, 0);
     /* a cycle of GMRES that is complete may have achieved little; another one that ends may not */
     if (!cycle && !(norm <= before * ENOUGH) && !(method == SPMV_BATCH_GMRES && s->its - its == o->restart))
@@ -420,7 +441,7 @@ FN void BatchSolve(Team *t, System *s, int method, int rows, SpMVBatchResult *re
     }
   }
   if (!reason) reason = s->its >= o->max_it ? SPMV_BATCH_ITS : cycle;
-  if (reason > 0 && !(s->rounding <= TRUST * s->ttol)) reason = SPMV_BATCH_BREAKDOWN;
+  if (reason > 0 && !(s->rounding <= SPMV_BATCH_TRUST * s->ttol)) reason = SPMV_BATCH_BREAKDOWN;
   if (LEADER) {
     result->its    = s->its;
     result->reason = (SpMVBatchReason)reason;

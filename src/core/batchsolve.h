@@ -39,12 +39,18 @@ typedef struct {
 } SpMVBatchOptions;
 
 #define SPMV_BATCH_RESTART 30 /* the largest `restart` */
+/* If rounding errors may be so many times as large as the tolerance, a residual passes the test by chance */
+#define SPMV_BATCH_TRUST ((PetscReal)100)
+
+/* Whether products need a vector for B x */
+#define SPMV_BATCH_NEEDS(o) \
+  ((o)->pc && !(o)->left && ((o)->method == SPMV_BATCH_BCGS || (o)->method == SPMV_BATCH_GMRES))
 
 /* Scalars that solving a system of n rows needs: x, r, the preconditioner, and the method's vectors */
 static inline size_t SpMVBatchWords(const SpMVBatchOptions *o, size_t n)
 {
   const size_t m = (size_t)o->restart, vectors = o->pc && o->method != SPMV_BATCH_LU ? 3 : 2;
-  const size_t one = o->left || !o->pc ? 0 : 1; /* for B p */
+  const size_t one = SPMV_BATCH_NEEDS(o);
 
   switch (o->method) {
   case SPMV_BATCH_CG: return (vectors + 2) * n;

@@ -509,8 +509,11 @@ static SPMV_NOINLINE SPMV_TARGET void spmv_columns(const SpMVCSR *A, const Petsc
   spmv_clear_upper();
 }
 
+#include "batchlanes.h"
+
 const SpMVKernels SPMV_KERNELS = {.name             = SPMV_ISA_NAME,
                                   .slowdown         = SPMV_ISA_SLOWDOWN,
                                   .mult             = spmv_mult,
                                   .multtransposeadd = spmv_multtransposeadd,
-                                  .columns          = spmv_columns};
+                                  .columns          = spmv_columns,
+                                  .batch            = spmv_batch};

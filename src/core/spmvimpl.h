@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "spmvcore.h"
+#include "batchsolve.h"
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
@@ -164,6 +164,20 @@ struct _n_SpMVStore {
   SpMVStats    stats;
 };
 
+/* Up to eight systems with one pattern for the methods CG and BiCGStab, without SpMVBatchOptions.left. Pointers beyond
+   `count` are valid, too */
+typedef struct {
+  int                     n, count;
+  const PetscInt         *i, *j; /* of one of the systems; its columns begin with `first` */
+  PetscInt                first;
+  const PetscScalar      *values[8], *b[8], *d[8];
+  PetscScalar            *x[8];
+  PetscReal              *a, *vectors; /* room for all entries, for SPMV_BATCH_LANES vectors */
+  const SpMVBatchOptions *o;
+} SpMVBatchLanes;
+
+#define SPMV_BATCH_LANES 10
+
 typedef struct {
   const char *name;
   double      slowdown; /* time over that of the AVX-512 kernels, on data in cache */
@@ -171,6 +185,8 @@ typedef struct {
   void (*mult)(const struct _n_SpMVStore *, const PetscScalar *x, const PetscScalar *z, PetscScalar *y);
   void (*multtransposeadd)(const struct _n_SpMVStore *, PetscBool conjugate, const PetscScalar *x, PetscScalar *y);
   void (*columns)(const SpMVCSR *, const PetscReal *x, int count, PetscScalar *y, PetscInt ldy);
+  /* systems of one pattern; returns a bit for each that it has solved */
+  uint8_t (*batch)(const SpMVBatchLanes *, SpMVBatchResult *const result[]);
 } SpMVKernels;
 
 PETSC_INTERN const SpMVKernels SpMVKernelsPortable;

@@ -23,14 +23,24 @@ struct BatchArgs {
   Scalar          *x, *memory; // memory: for vectors, NULL: in shared memory
   const int       *list;       // the systems of this launch
   int              count;
-  int              entries, rows; // the most of a system of this launch
-  size_t           words;         // of vectors
+  int              entries, rows;  // the most of a system of this launch
+  const int       *slices, *where; // of systems in slices: the shift and the slices, from where[p] on
+  size_t           words;          // of vectors
   SpMVBatchResult *results;
   Summary         *summary;
   SpMVBatchOptions o;
 };
 
+// Thread blocks that a multiprocessor can have
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870)
+constexpr int BLOCKS = 16;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 890
+constexpr int BLOCKS = 24;
+#else
+constexpr int BLOCKS = 32;
+#endif
 constexpr int TEAM_MOST     = 512;   // threads
+constexpr int HELD_ROWS     = 2;     // of a thread, see TEAM_HELD
 constexpr int STATIC_SHARED = 12288; // bytes, more than the kernels have
 
 __device__ void Report(const BatchArgs &g, int p, const SpMVBatchResult &result)
@@ -98,16 +108,14 @@ __device__ __forceinline__ Complex<Real> operator/(Complex<Real> a, Real b)
 
 } // namespace spmv
 
-#define FN         static __device__ __forceinline__
-#define RE         RealPart
-#define IM         ImagPart
-#define CONJ       Num::conj
-#define SCALAR     MakeScalar
-#define SQUARE     Square
-#define ISZERO     IsZero
-#define LOAD(b, k) Read((b) + (k))
-#define LEADER     (t->id == 0)
-#define EACH(k, n) for (int k = t->id; k < (n); k += t->size)
+#define FN     static __device__ __forceinline__
+#define RE     RealPart
+#define IM     ImagPart
+#define CONJ   Num::conj
+#define SCALAR MakeScalar
+#define SQUARE Square
+#define ISZERO IsZero
+#define LEADER (t->id == 0)
 #define EACH2(i, j, from, n)                                        \
   for (int j = (from) + t->id / WARP; j < (n); j += t->size / WARP) \
     for (int i = (from) + t->id % WARP; i < (n); i += WARP)
@@ -121,154 +129,150 @@ __device__ __forceinline__ unsigned SizeOf(Scalar a)
   return sizeof(PetscReal) == 8 ? (unsigned)__double2hiint((double)size) : __float_as_uint((float)size);
 }
 
-/*
-  Gauss-Jordan elimination with partial pivoting in registers: thread i has row i. In each step all warps offer the row
-  of their largest entry in column 0, the largest one is the pivot, and with the elimination the columns move to the
-  left by one, so that no register is addressed by a variable. M: the columns that are left, rounded up
-*/
-template <int N> struct Elimination {
-  Scalar row[N], y; // of the matrix, of the right-hand side
-  Scalar pivot;
-  int    step = -1; // in which this row was the pivot
-  bool   candidate;
-
-  static constexpr int WARPS = (N + WARP - 1) / WARP;
-
-  template <int M> __device__ __forceinline__ bool Step(int k, Scalar (*offers)[N + 2], unsigned *sizes)
-  {
-    const unsigned mine = candidate ? SizeOf(row[0]) + 1 : 0, most = __reduce_max_sync(ALL, mine);
-    const int      lane = __ffs(__ballot_sync(ALL, mine == most)) - 1, w = (int)threadIdx.x / WARP;
-    const bool     offer = (int)threadIdx.x % WARP == lane;
-    int            best  = 0;
-    offers += k % 2 * WARPS; // the others may still read the last step's
-    sizes += k % 2 * WARPS;
-    if (offer) {
-#pragma unroll
-      for (int j = 0; j < M; j++) offers[w][j] = row[j];
-      offers[w][N] = y;
-      sizes[w]     = most;
-    }
-    if (WARPS > 1)
-      __syncthreads();
-    else
-      __syncwarp();
-#pragma unroll
-    for (int v = 1; v < WARPS; v++)
-      if (sizes[v] > sizes[best]) best = v;
-    if (sizes[best] <= 1) return false;
-    const Scalar *u      = offers[best];
-    const bool    chosen = offer && w == best;
-    const Scalar  factor = chosen ? Num::zero() : Negated(row[0] / u[0]);
-    if (chosen) {
-      candidate = false;
-      step      = k;
-      pivot     = row[0];
-    }
-    y = Num::fma(factor, u[N], y);
-#pragma unroll
-    for (int j = 1; j < M; j++) row[j - 1] = Num::fma(factor, u[j], row[j]);
-    return true;
-  }
-};
+// The sizes for which there is an elimination in registers
+constexpr int DIRECT[] = {16, 24, 32, 48, REALS == 1 ? 56 : 64, 64, 96, REALS == 1 ? 144 : 96};
+constexpr int DIRECTS  = sizeof(DIRECT) / sizeof(*DIRECT);
+constexpr int DirectSide(int rows) // SI; SJ is the same but in a warp
+{
+  return rows <= WARP || (rows <= 2 * WARP && REALS == 1) ? 8 : 16;
+}
+constexpr int DirectThreads(int rows)
+{
+  return rows <= WARP ? WARP : DirectSide(rows) * DirectSide(rows);
+}
+constexpr int DirectBlocks(int rows) // on a multiprocessor, by the registers
+{
+  const int warps = DirectThreads(rows) / WARP, i = rows / DirectSide(rows),
+            j = rows * DirectSide(rows) / (warps * WARP), words = i * j + i + j,
+            each = 16384 / WARP / (2 * REALS * words + 32), // warps of a quarter
+      blocks     = 4 * each / warps;
+  return blocks < 1 ? 1 : blocks > BLOCKS ? BLOCKS : blocks;
+}
 
 /*
-  The same for larger systems, by 16 x 16 threads: thread (i, j) has the entries in rows i + 16 a and columns j + 16 b,
-  for a, b < T. In a step the threads of column k offer it, then those of the pivot's row; all others read both
+  Gauss-Jordan elimination with partial pivoting in registers, for up to ROWS rows, by SI x SJ threads: thread (i, j)
+  has the entries in rows i + SI a and columns j + SJ b. In a step the threads that have the pivot's row show it, then all others use it and the
+  pivot's column. Those that have the next column update it first, show it, and find its pivot while the others compute.
 */
-template <int T> struct TileElimination {
-  static constexpr int SIDE = 16, N = SIDE * T, THREADS = SIDE * SIDE;
+template <int ROWS> struct Elimination {
+  static constexpr int THREADS = DirectThreads(ROWS), SI = DirectSide(ROWS), SJ = THREADS / SI, TI = ROWS / SI,
+                       TJ = ROWS / SJ;
   struct Shared {
-    Scalar   column[2][N], row[N], y, rhs[N], pivot[N];
-    int      order[N];
+    Scalar   column[2][ROWS], row[ROWS], y[ROWS], pivot[ROWS]; // y: the right-hand side
+    int      order[ROWS];
     unsigned best[2];
   };
 
-  Scalar   tile[T][T], y[T]; // y: the right-hand side, in the threads with j = 0
-  unsigned used = 0;         // of the rows, a bit each
+  Scalar    tile[TI][TJ];
+  unsigned  used = 0; // of the rows, a bit each
+  const int n, i = (int)threadIdx.x % SI, j = (int)threadIdx.x / SI;
+  Shared   &s;
 
-  template <int B> __device__ __forceinline__ bool Step(int n, int k, Shared &s)
+  __device__ __forceinline__ Elimination(int n_, Shared &s_) : n(n_), s(s_)
   {
-    const int i = (int)threadIdx.x % SIDE, j = (int)threadIdx.x / SIDE, turn = k % 2;
-    if (j == k % SIDE) {
-      unsigned best = 0;
+  }
+  static __device__ __forceinline__ void Sync()
+  {
+    if (THREADS == WARP)
+      __syncwarp();
+    else
+      __syncthreads();
+  }
+  // Shows column k, which is column B of the tiles, and the row of its largest entry that can be the pivot
+  template <int B> __device__ __forceinline__ void Show(int k)
+  {
+    unsigned best = 0;
 #pragma unroll
-      for (int a = 0; a < T; a++) {
-        const int row        = i + SIDE * a;
-        s.column[turn][row]  = tile[a][B];
-        const unsigned offer = (SizeOf(tile[a][B]) & ~0xffu) | (unsigned)(0xff - row);
-        if (row < n && !(used >> a & 1) && offer > best) best = offer;
-      }
-      best = __reduce_max_sync(0xffffu << SIDE * (j % 2), best);
-      if (!i) s.best[turn] = best;
+    for (int a = 0; a < TI; a++) {
+      const int      row   = i + SI * a;
+      const unsigned offer = (SizeOf(tile[a][B]) & ~0xffu) | (unsigned)(0xff - row);
+      s.column[k % 2][row] = tile[a][B];
+      if (row < n && !(used >> a & 1) && offer > best) best = offer;
     }
-    __syncthreads();
-    const unsigned best = s.best[turn];
+    best = __reduce_max_sync(((1u << SI) - 1) << SI * (j % (WARP / SI)), best);
+    if (!i) s.best[k % 2] = best;
+  }
+  template <int B> __device__ __forceinline__ bool Step(int k)
+  {
+    const Scalar *column = s.column[k % 2];
+    Sync();
+    const unsigned best = s.best[k % 2];
     if (best <= 0xff) return false;
-    const int p = 0xff - (int)(best & 0xff), pa = p / SIDE;
-    if (i == p % SIDE) {
-      used |= 1u << pa;
+    const int    p = 0xff - (int)(best & 0xff), row = (int)threadIdx.x;
+    const Scalar inverse = Divided(MakeScalar(-1, 0), column[p]);
+    if (i == p % SI) {
+      used |= 1u << p / SI;
 #pragma unroll
-      for (int a = 0; a < T; a++) {
-        if (a != pa) continue;
+      for (int a = 0; a < TI; a++) {
+        if (a != p / SI) continue;
 #pragma unroll
-        for (int b = B; b < T; b++) s.row[j + SIDE * b] = tile[a][b];
-        if (!j) {
-          s.y        = y[a];
-          s.order[k] = p;
-          s.pivot[k] = s.column[turn][p];
-        }
+        for (int b = B; b < TJ; b++) s.row[j + SJ * b] = tile[a][b];
+      }
+      if (!j) {
+        s.order[k] = p;
+        s.pivot[k] = column[p];
       }
     }
-    __syncthreads();
-    const Scalar inverse = Divided(MakeScalar(-1, 0), s.column[turn][p]);
-    Scalar       u[T];
+    Sync();
+    Scalar f[TI], u[TJ];
 #pragma unroll
-    for (int b = B; b < T; b++) u[b] = s.row[j + SIDE * b];
+    for (int a = 0; a < TI; a++) f[a] = i + SI * a == p ? Num::zero() : Multiplied(column[i + SI * a], inverse);
 #pragma unroll
-    for (int a = 0; a < T; a++) {
-      const int    row    = i + SIDE * a;
-      const Scalar factor = row == p ? Num::zero() : Multiplied(s.column[turn][row], inverse);
+    for (int b = B; b < TJ; b++) u[b] = s.row[j + SJ * b];
 #pragma unroll
-      for (int b = B; b < T; b++) tile[a][b] = Num::fma(factor, u[b], tile[a][b]);
-      if (!j) y[a] = Num::fma(factor, s.y, y[a]);
+    for (int b = B; b < TJ; b++) {
+#pragma unroll
+      for (int a = 0; a < TI; a++) tile[a][b] = Num::fma(f[a], u[b], tile[a][b]);
+      if (k + 1 < n && j == (k + 1) % SJ) { // in the next column of the tiles if that is the first thread again
+        if (b == B && j) Show<B>(k + 1);
+        if (b == B + 1 && !j) Show<(B + 1) % TJ>(k + 1);
+      }
     }
+    if (row < n && row != p) s.y[row] = Num::fma(Multiplied(column[row], inverse), s.y[p], s.y[row]);
     return true;
   }
-  template <int B = 0> __device__ __forceinline__ bool Steps(int n, Shared &s)
+  template <int B = 0> __device__ __forceinline__ bool Steps()
   {
     bool ok = true;
-    for (int k = SIDE * B; k < SIDE * (B + 1) && k < n && ok; k++) ok = Step<B>(n, k, s);
-    if constexpr (B + 1 < T)
-      if (ok) ok = Steps<B + 1>(n, s);
+    if (B == 0 && !j) Show<0>(0);
+    for (int k = SJ * B; k < SJ * (B + 1) && k < n && ok; k++) ok = Step<B>(k);
+    if constexpr (B + 1 < TJ)
+      if (ok) ok = Steps<B + 1>();
     return ok;
   }
 };
 
-// The sizes for which there is an elimination in registers
-constexpr int DIRECT[] = {16, 32, REALS == 1 ? 64 : 96, 96, REALS == 1 ? 144 : 96};
-constexpr int DirectThreads(int rows)
-{
-  return rows <= WARP ? WARP : rows <= 2 * WARP ? 2 * WARP : TileElimination<6>::THREADS;
-}
-constexpr int DirectBlocks(int rows) // on a multiprocessor
-{
-  return rows <= WARP ? 20 : rows <= 2 * WARP ? 6 : 1;
-}
-
+namespace heldwarp {
+#define TEAM_WARP 1
+#define TEAM_HELD 1
+#define TEAM_NEAR 0
+#define TEAM_FAR  1
+#include "batchteam.cuh"
+} // namespace heldwarp
+namespace held {
+#define TEAM_WARP 0
+#define TEAM_HELD 1
+#define TEAM_NEAR 0
+#define TEAM_FAR  1
+#include "batchteam.cuh"
+} // namespace held
 namespace warp {
 #define TEAM_WARP 1
+#define TEAM_HELD 0
 #define TEAM_NEAR 1
 #define TEAM_FAR  0
 #include "batchteam.cuh"
 } // namespace warp
 namespace near {
 #define TEAM_WARP 0
+#define TEAM_HELD 0
 #define TEAM_NEAR 1
 #define TEAM_FAR  1
 #include "batchteam.cuh"
 } // namespace near
 namespace away {
 #define TEAM_WARP 0
+#define TEAM_HELD 0
 #define TEAM_NEAR 0
 #define TEAM_FAR  1
 #include "batchteam.cuh"
@@ -276,17 +280,20 @@ namespace away {
 
 namespace {
 
-// What a team needs in shared memory, if its matrix is there, too
-size_t NearBytes(size_t words, size_t entries, size_t rows)
-{
-  return (words + entries) * sizeof(Scalar) + (rows + 1) * sizeof(int) + entries * sizeof(uint16_t);
-}
-
 struct LaunchPlan {
-  bool   near, global;    // the matrix is in shared memory; the vectors are in global memory
-  int    direct, threads; // direct: see Direct()
+  bool   held, near, global; // see TEAM_HELD and TEAM_NEAR; the vectors are in global memory
+  int    direct, threads;    // direct: see Direct()
   size_t words;
   int    entries, rows;
+
+  // in shared memory
+  size_t Bytes() const
+  {
+    const size_t e = (size_t)entries, r = (size_t)rows;
+    if (held) return (r + e) * sizeof(Scalar) + e * sizeof(uint16_t) + (r + WARP) * sizeof(int);
+    if (near) return (words + e) * sizeof(Scalar) + (r + 1) * sizeof(int) + e * sizeof(uint16_t);
+    return global ? 0 : words * sizeof(Scalar);
+  }
 };
 
 struct Launch : LaunchPlan {
@@ -306,6 +313,7 @@ struct Launch : LaunchPlan {
 struct _n_SpMVCudaBatch {
   std::vector<std::unique_ptr<Launch>> launches;
   Array<PetscInt>                      first;
+  Array<int>                           slices, where; // see BatchArgs
   Array<SpMVBatchResult>               results;
   Array<Summary>                       summary; // the second one is the beginning of the first
   int                                  count;
@@ -313,61 +321,98 @@ struct _n_SpMVCudaBatch {
   int                                  multiprocessors, perprocessor, perblock; // shared memory, too
 
   cudaError_t Create(const SpMVBatchOptions &, int, const PetscInt *, const PetscInt *, cudaStream_t);
-  int         Room(const LaunchPlan &) const;
-  LaunchPlan  Plan(const SpMVBatchOptions &, int rows, int entries) const;
+  int         Room(LaunchPlan) const;
+  LaunchPlan  Plan(const SpMVBatchOptions &, int rows, int entries, int slices) const;
   cudaError_t Finish(const SpMVBatchOptions &, Launch &, cudaStream_t);
 };
 
 namespace {
 
-// The number of threads for a system that needs so many bytes of shared memory: as many systems as fit on a
-// multiprocessor are to have 32 warps
-int Threads(size_t bytes, size_t all, int n, int entries)
+// The number of threads for a system: as many systems as fit on a multiprocessor are to have 32 warps
+int Threads(const LaunchPlan &l, size_t all, int entries)
 {
-  int warps = 1;
-  while (warps < TEAM_MOST / WARP && 32 * bytes > warps * all && warps * WARP < std::max(n, entries / 4)) warps *= 2;
-  return warps * WARP;
+  const int most  = l.held ? std::min(TEAM_MOST, (l.rows + WARP - 1) / WARP * WARP) : TEAM_MOST;
+  int       warps = l.held ? std::max(1, (l.rows + HELD_ROWS * WARP - 1) / (HELD_ROWS * WARP)) : 1;
+  while (warps * WARP < most && 32 * (l.Bytes() + 1024) > warps * all && warps * WARP < std::max(l.rows, entries / 4))
+    warps *= 2;
+  return std::min(warps * WARP, most > WARP ? most : WARP);
+}
+
+bool Held(const SpMVBatchOptions &o, int rows)
+{
+  return (o.method == SPMV_BATCH_CG || o.method == SPMV_BATCH_BCGS) && rows <= HELD_ROWS * TEAM_MOST;
+}
+
+// Appends the slices of a system: the shift of which threads need least time, and where each begins
+void Slice(int n, const PetscInt *i, std::vector<int> &slices)
+{
+  const size_t     at   = slices.size();
+  long long        best = -1;
+  std::vector<int> now;
+  for (int shift = 0; shift <= 5; shift++) {
+    const int lanes = 1 << shift, offsets = (n + WARP - 1) / WARP << shift;
+    now.assign(1, shift);
+    now.push_back(0);
+    for (int s = 0; s < offsets; s++) {
+      int steps = 0;
+      for (int r = s / lanes * WARP + s % lanes; r < std::min(n, (s / lanes + 1) * WARP); r += lanes)
+        steps = std::max(steps, (int)((i[r + 1] - i[r] + lanes - 1) >> shift));
+      now.push_back(now.back() + steps);
+    }
+    const long long cost = 5LL * now.back() + 4LL * shift * offsets; // shared memory's reads and shuffles
+    if (best >= 0 && cost >= best) continue;
+    best = cost;
+    slices.resize(at);
+    slices.insert(slices.end(), now.begin(), now.end());
+  }
 }
 
 } // namespace
 
 // Entries that fit in shared memory next to the vectors
-int _n_SpMVCudaBatch::Room(const LaunchPlan &l) const
+int _n_SpMVCudaBatch::Room(LaunchPlan l) const
 {
-  return (int)((most - NearBytes(l.words, 0, (size_t)l.rows)) / (sizeof(Scalar) + sizeof(uint16_t)));
+  l.entries = 0;
+  return (int)((most - l.Bytes()) / (sizeof(Scalar) + sizeof(uint16_t))) & ~(WARP - 1);
 }
 
-// How a system would be solved if it were alone
-LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entries) const
+// How a system would be solved if it were alone; slices: its entries in slices
+LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entries, int slices) const
 {
-  LaunchPlan   l       = {};
-  const size_t offsets = ((size_t)(rows + 1) * sizeof(int) + sizeof(Scalar) - 1) / sizeof(Scalar);
-  l.rows               = rows;
-  l.words              = SpMVBatchWords(&o, (size_t)rows);
-  l.threads            = TEAM_MOST;
+  LaunchPlan l = {};
+  l.rows       = rows;
+  l.words      = SpMVBatchWords(&o, (size_t)rows);
+  l.threads    = TEAM_MOST;
+  l.held       = Held(o, rows);
+  l.entries    = l.held ? slices : 0;
+  if (l.held && l.Bytes() > most) { // without all slices it would be slower
+    l.held    = false;
+    l.entries = 0;
+  }
+  l.near = !l.held && o.method != SPMV_BATCH_LU && rows < 65536;
+  if (l.near && l.Bytes() > most / 2) l.near = false;
   if (o.method == SPMV_BATCH_LU) {
     for (int size : DIRECT)
       if (!l.direct && rows <= size) l.direct = size;
     if (l.direct) l.threads = DirectThreads(l.direct);
-  } else if (rows < 65536 && NearBytes(l.words, 0, (size_t)rows) <= most / 2) {
-    l.near    = true;
-    l.entries = std::min(entries, Room(l));
-    l.threads =
-        Threads(NearBytes(l.words, (size_t)l.entries, (size_t)rows) + 1024, (size_t)perprocessor, rows, entries);
+  } else if (l.held || l.near) {
+    if (l.near) l.entries = std::min(entries, Room(l));
+    l.threads = Threads(l, (size_t)perprocessor, entries);
   }
-  if (!l.near) l.words += offsets;
-  l.global = !l.near && l.words * sizeof(Scalar) > most;
+  if (!l.held && !l.near) l.words += ((size_t)(rows + 1) * sizeof(int) + sizeof(Scalar) - 1) / sizeof(Scalar);
+  l.global = !l.held && !l.near && l.words * sizeof(Scalar) > most;
   return l;
 }
 
 // Sizes of the launch, its lists on the device
 cudaError_t _n_SpMVCudaBatch::Finish(const SpMVBatchOptions &o, Launch &l, cudaStream_t stream)
 {
-  l.kernel = !l.near             ? away::Kernel(o.method, l.direct)
-             : l.threads == WARP ? warp::Kernel(o.method, 0)
-                                 : near::Kernel(o.method, 0);
+  const bool one = l.threads == WARP;
+  l.kernel       = l.held   ? one ? heldwarp::Kernel(o.method, 0) : held::Kernel(o.method, 0)
+                     : l.near ? one ? warp::Kernel(o.method, 0) : near::Kernel(o.method, 0)
+                              : away::Kernel(o.method, l.direct);
   if (l.near) l.entries = std::min(l.entries, Room(l));
-  l.shared = l.near ? NearBytes(l.words, (size_t)l.entries, (size_t)l.rows) : l.global ? 0 : l.words * sizeof(Scalar);
+  l.shared = l.Bytes();
   l.blocks = (int)l.systems.size();
   if (l.global) {
     l.blocks = std::min(l.blocks, 2 * multiprocessors);
@@ -404,13 +449,34 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
     cost[p]  = SpMVBatchWords(&o, (size_t)rows) + (size_t)entries;
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return cost[a] > cost[b]; });
+  std::vector<int> begins(n), lists;
+  for (int p = 0; p < n; p++) {
+    const PetscInt *now = i + first_[p], rows = first_[p + 1] - first_[p];
+    if (!Held(o, (int)rows)) continue;
+    begins[p] = (int)lists.size();
+    if (p && rows == first_[p] - first_[p - 1]) { // the lengths of the rows are often those of the last system
+      const PetscInt *last = i + first_[p - 1], by = now[0] - last[0];
+      PetscInt        r = 0;
+      while (r < rows && now[r + 1] - last[r + 1] == by) r++;
+      if (r == rows) begins[p] = begins[p - 1];
+    }
+    if (begins[p] == (int)lists.size()) Slice((int)rows, now, lists);
+    if (lists.size() > INT_MAX / 2) return cudaErrorNotSupported;
+  }
   // the systems that need most come first, so that the last ones to end are short
   for (int p : order) {
-    const LaunchPlan one = Plan(o, (int)(first_[p + 1] - first_[p]), (int)(i[first_[p + 1]] - i[first_[p]]));
-    Launch          *l   = nullptr;
+    const int        rows = (int)(first_[p + 1] - first_[p]), entries = (int)(i[first_[p + 1]] - i[first_[p]]);
+    const int       *list = lists.data() + begins[p];
+    const int        all  = Held(o, rows) ? list[1 + ((rows + WARP - 1) / WARP << list[0])] * WARP : 0;
+    const LaunchPlan one  = Plan(o, rows, entries, all);
+    Launch          *l    = nullptr;
     for (auto &other : launches) {
+      LaunchPlan both = *other;
+      both.entries    = std::max(both.entries, one.entries);
+      both.rows       = std::max(both.rows, one.rows);
       // a launch of few systems would not fill the device: smaller systems join it
-      if (other->near == one.near && other->global == one.global && !other->direct == !one.direct &&
+      if (other->held == one.held && other->near == one.near && other->global == one.global &&
+          !other->direct == !one.direct && (!one.held || both.Bytes() <= most) &&
           (other->threads == one.threads
                ? other->direct >= one.direct
                : (int)other->systems.size() < 4 * multiprocessors && other->threads > one.threads))
@@ -431,6 +497,8 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
   begin[1].reason  = SPMV_BATCH_ATOL;
   SPMV_TRY(results.Alloc((size_t)n, stream));
   SPMV_TRY(Upload(summary, std::vector<Summary>(begin, begin + 2), stream));
+  SPMV_TRY(Upload(slices, lists, stream));
+  SPMV_TRY(Upload(where, begins, stream));
   SPMV_TRY(Upload(first, std::vector<PetscInt>(first_, first_ + n + 1), stream));
   return cudaStreamSynchronize(stream); // the lists on the host may go
 }
@@ -464,6 +532,8 @@ cudaError_t SpMVCudaBatchSolve(SpMVCudaBatch b, const SpMVCudaCSR *A, const SpMV
     g.x               = (Scalar *)x;
     g.memory          = l->global ? (Scalar *)l->memory : nullptr;
     g.list            = l->list;
+    g.slices          = b->slices;
+    g.where           = b->where;
     g.count           = (int)l->systems.size();
     g.entries         = l->entries;
     g.rows            = l->rows;

@@ -2,8 +2,10 @@
   The team that solves a system of a batch, and its kernel: included once for each kind of team, in a namespace of its
   own, with
     TEAM_WARP  the team is a thread block of one warp
-    TEAM_NEAR  the matrix is copied to shared memory
-    TEAM_FAR   it is not, or only a part of it: other rows are read where they are
+    TEAM_HELD  each thread holds its entries of the vectors in registers (HELD of each), and the matrix is copied to
+               shared memory in slices
+    TEAM_NEAR  the matrix is copied to shared memory as it is
+    TEAM_FAR   it is not copied, or only a part of it: other rows are read where they are
 */
 
 struct Team {
@@ -11,6 +13,130 @@ struct Team {
   PetscReal *partial; // sums of the warps: two turns of BATCH_SUMS for each warp
   int        turn;
 };
+
+static __device__ __forceinline__ void Sync(Team *)
+{
+  if (TEAM_WARP)
+    __syncwarp();
+  else
+    __syncthreads();
+}
+
+#if TEAM_HELD
+  #define HELD       1
+  #define EACH(k, n) _Pragma("unroll") for (int k = 0; k < ((void)(n), HELD_ROWS); k++)
+  #define ROW(k)     (t->id + (k)*t->size)
+  #define RHS(s, k)  (ROW(k) < (s)->n ? Read((s)->b + ROW(k)) : Num::zero())
+// an entry beyond the last row stays 0
+struct Vector {
+  Scalar                             entry[HELD_ROWS];
+  __device__ __forceinline__ Scalar &operator[](int k)
+  {
+    return entry[k];
+  }
+  __device__ __forceinline__ Scalar operator[](int k) const
+  {
+    return entry[k];
+  }
+};
+using In  = const Vector &;
+using Out = Vector &;
+  #define VECTOR(v, s, q) Vector v
+
+/*
+  Slices: 2^shift threads multiply a row. 2^shift slices hold 32 rows: the first slice those that are the first of each
+  2^shift rows, and so on. A slice has the entries for its first 32 threads, then those for the second time, and so on;
+  zeros fill it up
+*/
+struct Matrix {
+  int             n, shift;
+  const int      *slices; // where each begins, in units of 32 entries
+  const Scalar   *a;      // in shared memory
+  const uint16_t *j;
+  Scalar         *x;
+  const PetscInt *i; // where it is copied from
+  PetscInt        row;
+  const Scalar   *values;
+  const PetscInt *columns;
+};
+
+// Calls f(row, slice) for each slice of this thread's warp
+template <class F> static __device__ __forceinline__ void EachSlice(const Team *t, const Matrix *A, int k, F f)
+{
+  const int lanes = 1 << A->shift, first = ROW(k) & ~(lanes - 1);
+  if ((ROW(k) & ~(WARP - 1)) >= A->n) return;
+  for (int l = 0; l < lanes; l++) f(first + l, ROW(k) / WARP * lanes + l);
+}
+
+// y = A B x if `on`; z = |A| |x|. The next Sync() after it ends the use of the vector in shared memory
+template <bool SIZES>
+static __device__ __forceinline__ void Product(Team *t, const Matrix *A, bool on, In d, In x, Out y, Out z)
+{
+  const int lanes = 1 << A->shift, lane = t->id & (lanes - 1);
+  if (TEAM_WARP) Sync(t);
+  EACH(k, A->n)
+  if (ROW(k) < A->n) A->x[ROW(k)] = on ? d[k] * x[k] : x[k];
+  Sync(t);
+  EACH(k, A->n)
+  {
+    y[k] = Num::zero();
+    if (SIZES) z[k] = Num::zero();
+    EachSlice(t, A, k, [&](int r, int slice) {
+      Scalar    sum  = Num::zero();
+      PetscReal size = 0;
+      auto      add  = [&](int c, Scalar v) {
+        sum = Num::fma(v, A->x[c], sum);
+        if (SIZES) size += Magnitude(v) * Magnitude(A->x[c]);
+      };
+      const int end = A->slices[slice + 1] * WARP;
+  #pragma unroll 4
+      for (int e = A->slices[slice] * WARP + t->id % WARP; e < end; e += WARP) add(A->j[e], A->a[e]);
+      for (int by = lanes / 2; by; by /= 2) {
+        sum = Num::add(sum, Num::exchange(sum, by));
+        if (SIZES) size += Traits<PetscReal>::exchange(size, by);
+      }
+      if (lane == r % lanes && r < A->n) {
+        y[k] = sum;
+        if (SIZES) z[k] = MakeScalar(size, 0);
+      }
+    });
+  }
+}
+  #define Multiply(t, s, on, v, y)         Product<false>(t, (s)->A, on, (s)->d, v, y, y)
+  #define MultiplySizes(t, s, v, y, sizes) Product<true>(t, (s)->A, false, (s)->d, v, y, sizes)
+
+// Copies the matrix; the vector in shared memory is its diagonal
+static __device__ __forceinline__ void CopyMatrix(Team *t, const Matrix *A, Scalar *a, uint16_t *j)
+{
+  const int lanes = 1 << A->shift, lane = t->id & (lanes - 1);
+  EACH(k, A->n)
+  if (ROW(k) < A->n) A->x[ROW(k)] = Num::zero();
+  Sync(t);
+  EACH(k, A->n)
+  EachSlice(t, A, k, [&](int r, int slice) {
+    const PetscInt begin = r < A->n ? A->i[r] : 0, end = r < A->n ? A->i[r + 1] : 0;
+    const int      at = A->slices[slice] * WARP, steps = A->slices[slice + 1] - A->slices[slice];
+  #pragma unroll 4
+    for (int e = 0; e < steps; e++) {
+      const PetscInt q  = begin + e * lanes + lane;
+      const bool     is = q < end;
+      const Scalar   v  = is ? Read(A->values + q) : Num::zero();
+      const int      c  = is ? (int)(A->columns[q] - A->row) : 0;
+      if (is && c == r) A->x[r] = v;
+      a[at + e * WARP + t->id % WARP] = v;
+      j[at + e * WARP + t->id % WARP] = (uint16_t)c;
+    }
+  });
+  Sync(t);
+}
+#else
+  #define HELD            0
+  #define EACH(k, n)      for (int k = t->id; k < (n); k += t->size)
+  #define RHS(s, k)       Read((s)->b + (k))
+  #define VECTOR(v, s, q) Scalar *v = (s)->work + (q) * (s)->n
+using Vector = Scalar *;
+using In     = const Scalar *;
+using Out    = Scalar *;
 
 struct Matrix {
   int                   n, shift; // 2^shift threads multiply a row
@@ -23,37 +149,37 @@ struct Matrix {
   PetscInt              first;
   mutable const Scalar *dense; // a copy of the matrix, column by column, or NULL
 };
+#endif
 
-static __device__ __forceinline__ void Sync(Team *)
-{
-  if (TEAM_WARP)
-    __syncwarp();
-  else
-    __syncthreads();
-}
-
+// Several sums share the exchanges: eight lanes end with each
 static __device__ __forceinline__ void Sums(Team *t, int count, PetscReal *s)
 {
-#pragma unroll
-  for (int by = WARP / 2; by; by /= 2) {
-#pragma unroll
-    for (int k = 0; k < BATCH_SUMS; k++)
-      if (k < count) s[k] += Traits<PetscReal>::exchange(s[k], by);
+  using T = Traits<PetscReal>;
+  static_assert(BATCH_SUMS == 4 && WARP == 32, "");
+  const int lane = t->id % WARP, lanes = count == 1 ? WARP : WARP / BATCH_SUMS;
+  PetscReal v = s[0];
+  if (count > 1) {
+    const bool      upper = lane & 16, odd = lane & 8;
+    const PetscReal a = (upper ? s[2] : s[0]) + T::exchange(upper ? s[0] : s[2], 16),
+                    b = (upper ? s[3] : s[1]) + T::exchange(upper ? s[1] : s[3], 16);
+    v                 = (odd ? b : a) + T::exchange(odd ? a : b, 8);
   }
-  if (TEAM_WARP) return;
-  const int  warps = t->size / WARP;
-  PetscReal *p     = t->partial + t->turn * BATCH_SUMS * warps; // the next sums use the other half
-  t->turn ^= 1;
+#pragma unroll
+  for (int by = lanes / 2; by; by /= 2) v += T::exchange(v, by);
+  if (!TEAM_WARP) {
+    const int  warps = t->size / WARP;
+    PetscReal *p     = t->partial + t->turn * BATCH_SUMS * warps; // the next sums use the other half
+    t->turn ^= 1;
+    if (lane % lanes == 0) p[lane / lanes * warps + t->id / WARP] = v;
+    __syncthreads();
+    v = 0;
+    for (int w = lane % lanes; w < warps; w += lanes) v += p[lane / lanes * warps + w];
+#pragma unroll
+    for (int by = lanes / 2; by; by /= 2) v += T::exchange(v, by);
+  }
 #pragma unroll
   for (int k = 0; k < BATCH_SUMS; k++)
-    if (k < count && t->id % WARP == k) p[k * warps + t->id / WARP] = s[k];
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < BATCH_SUMS; k++) {
-    if (k >= count) break;
-    s[k] = p[k * warps];
-    for (int w = 1; w < warps; w++) s[k] += p[k * warps + w];
-  }
+    if (k < count) s[k] = T::shfl(v, k * lanes);
 }
 
 // NaN is larger than any number
@@ -83,6 +209,7 @@ static __device__ __forceinline__ void Largest(Team *t, PetscReal v, int *at)
   for (int w = 0; w < warps; w++) Larger(p[w], ((int *)(p + warps))[w], &v, at);
 }
 
+#if !TEAM_HELD
 // Calls f(column, value) for every `step`th entry of a row
 template <class F> static __device__ __forceinline__ void EachOfRow(const Matrix *A, int r, int first, int step, F f)
 {
@@ -91,12 +218,13 @@ template <class F> static __device__ __forceinline__ void EachOfRow(const Matrix
   if (TEAM_NEAR && (!TEAM_FAR || end <= A->near)) {
     for (; k < end; k += step) f((int)A->j[k], A->a[k]);
   } else {
-#pragma unroll 4
+  #pragma unroll 4
     for (; k < end; k += step) f((int)(A->columns[k] - A->first), Read(A->values + k));
   }
 }
 
-static __device__ __forceinline__ void Multiply(Team *t, const Matrix *A, const Scalar *x, Scalar *y, Scalar *z)
+// z may be NULL
+static __device__ __forceinline__ void Product(Team *t, const Matrix *A, const Scalar *x, Scalar *y, Scalar *z)
 {
   const bool dense = !TEAM_NEAR && A->dense; // a thread multiplies a row
   const int  shift = dense ? 0 : A->shift, lanes = 1 << shift, lane = t->id & (lanes - 1), n = A->n;
@@ -127,7 +255,15 @@ static __device__ __forceinline__ void Multiply(Team *t, const Matrix *A, const 
   Sync(t);
 }
 
-#if !TEAM_NEAR
+  #define Multiply(t, s, on, v, y)                               \
+    do {                                                         \
+      if (on) EACH(k_, (s)->n)(s)->h[k_] = (s)->d[k_] * (v)[k_]; \
+      Product(t, (s)->A, (on) ? (s)->h : (v), y, nullptr);       \
+    } while (0)
+  #define MultiplySizes(t, s, v, y, sizes) Product(t, (s)->A, v, y, sizes)
+#endif
+
+#if !TEAM_NEAR && !TEAM_HELD
 // Each warp reads several rows at the same time
 static __device__ __forceinline__ void MatrixDense(Team *t, const Matrix *A, int n, Scalar *a)
 {
@@ -154,151 +290,175 @@ static __device__ __forceinline__ void MatrixDense(Team *t, const Matrix *A, int
   }
   Sync(t);
 }
-#else
+#elif !TEAM_HELD
 static __device__ __forceinline__ void MatrixDense(Team *, const Matrix *, int, Scalar *)
 {
 }
 #endif
 
-#if !TEAM_NEAR
-template <int N, class System> static __device__ __forceinline__ int Eliminate(Team *t, System *s)
+#if !TEAM_NEAR && !TEAM_HELD
+template <int ROWS, class System> static __device__ __forceinline__ int Eliminate(Team *t, System *s)
 {
-  using E = Elimination<N>;
-  __shared__ Scalar   offers[2 * E::WARPS][N + 2];
-  __shared__ unsigned sizes[2 * E::WARPS];
-  const int           n = s->n, i = t->id;
-  E                   e;
-  bool                ok = true;
-  Scalar *const       a  = s->work + n;
-  MatrixDense(t, s->A, n, a);
-  s->A->dense = a;
-  #pragma unroll
-  for (int j = 0; j < N; j++) e.row[j] = i < n && j < n ? a[j * n + i] : Num::zero();
-  e.candidate = i < n;
-  e.y         = i < n ? s->r[i] : Num::zero();
-  int k       = 0;
-  if constexpr (N > 48)
-    for (; n - k > 48 && ok; k++) ok = e.template Step<64>(k, offers, sizes);
-  if constexpr (N > 32)
-    for (; n - k > 32 && ok; k++) ok = e.template Step<48>(k, offers, sizes);
-  if constexpr (N > 16)
-    for (; n - k > 16 && ok; k++) ok = e.template Step<32>(k, offers, sizes);
-  for (; n - k > 0 && ok; k++) ok = e.template Step<16>(k, offers, sizes);
-  if (!ok) return SPMV_BATCH_SINGULAR;
-  if (e.step >= 0) s->x[e.step] = s->x[e.step] + e.y / e.pivot;
-  return 0;
-}
-
-template <int T, class System> static __device__ __forceinline__ int EliminateTiles(Team *t, System *s)
-{
-  using E = TileElimination<T>;
+  using E = Elimination<ROWS>;
   __shared__ typename E::Shared shared;
-  const int                     n = s->n, i = t->id % E::SIDE, j = t->id / E::SIDE;
-  E                             e;
+  const int                     n = s->n;
+  E                             e(n, shared);
   Scalar *const                 dense = s->work + n;
   MatrixDense(t, s->A, n, dense);
   s->A->dense = dense;
   #pragma unroll
-  for (int a = 0; a < T; a++) {
-    const int row = i + E::SIDE * a;
+  for (int a = 0; a < E::TI; a++) {
+    const int row = e.i + E::SI * a;
   #pragma unroll
-    for (int b = 0; b < T; b++) {
-      const int column = j + E::SIDE * b;
+    for (int b = 0; b < E::TJ; b++) {
+      const int column = e.j + E::SJ * b;
       e.tile[a][b]     = row < n && column < n ? dense[column * n + row] : Num::zero();
     }
-    e.y[a] = !j && row < n ? s->r[row] : Num::zero();
   }
-  if (!e.Steps(n, shared)) return SPMV_BATCH_SINGULAR;
-  #pragma unroll
-  for (int a = 0; a < T; a++)
-    if (!j) shared.rhs[i + E::SIDE * a] = e.y[a];
+  EACH(k, n) shared.y[k] = s->r[k];
+  if (!e.Steps()) return SPMV_BATCH_SINGULAR;
   Sync(t);
-  EACH(k, n) s->x[k] = s->x[k] + shared.rhs[shared.order[k]] / shared.pivot[k];
+  EACH(k, n) s->x[k] = s->x[k] + shared.y[shared.order[k]] / shared.pivot[k];
   return 0;
 }
 #endif
 
-template <class System> static __device__ __forceinline__ int Direct(Team *t, System *s, int rows)
+#if !TEAM_HELD
+template <int K = 0, class System> static __device__ __forceinline__ int Direct(Team *t, System *s, int rows)
 {
-#if !TEAM_NEAR
-  if (rows == 16) return Eliminate<16>(t, s);
-  if (rows == 32) return Eliminate<32>(t, s);
-  if (rows == 64) return Eliminate < REALS == 1 ? 64 : 32 > (t, s);
-  if (rows == 96) return EliminateTiles<6>(t, s);
-  if (rows == 144) return EliminateTiles < REALS == 1 ? 9 : 6 > (t, s);
-#endif
+  #if !TEAM_NEAR
+  constexpr int ROWS = DIRECT[K];
+  if (rows == ROWS) return Eliminate<ROWS>(t, s);
+  if constexpr (K + 1 < DIRECTS) return Direct<K + 1>(t, s, rows);
+  #endif
   return 0;
 }
+#endif
 
 #include "core/batchmethods.h"
+
+#if TEAM_HELD
+// The system that follows in the block's shared memory: a vector, the matrix, its slices
+static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int p, PetscInt row, Matrix *A, System *s)
+{
+  const int *from = g.slices + g.where[p];
+  Scalar    *a    = (Scalar *)spmv_shared + g.rows;
+  int       *slices;
+  uint16_t  *j;
+  int        count;
+  A->x     = (Scalar *)spmv_shared;
+  A->shift = from[0];
+  A->a     = a;
+  A->j = j  = (uint16_t *)(a + g.entries);
+  A->slices = slices = (int *)(j + g.entries);
+  A->i               = g.i + row;
+  A->row             = row;
+  A->values          = g.a;
+  A->columns         = g.j;
+  count              = (A->n + WARP - 1) / WARP << A->shift;
+  for (int k = t->id; k <= count; k += t->size) slices[k] = from[k + 1];
+  Sync(t);
+  CopyMatrix(t, A, a, j);
+  EACH(k, A->n)
+  {
+    const Scalar d = ROW(k) < A->n ? A->x[ROW(k)] : Num::zero();
+    s->x[k]        = g.o.guess && ROW(k) < A->n ? Read(g.x + row + ROW(k)) : Num::zero();
+    s->d[k]        = IsZero(d) ? MakeScalar(1, 0) : Divided(MakeScalar(1, 0), d);
+    if (g.d && ROW(k) < A->n) s->d[k] = Read(g.d + row + ROW(k));
+  }
+  Sync(t);
+}
+#else
+static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int, PetscInt row, Matrix *A, System *s)
+{
+  const int      n       = A->n;
+  const PetscInt base    = g.i[row];
+  const int      entries = (int)(g.i[row + n] - base);
+  #if TEAM_NEAR
+  Scalar        *memory = (Scalar *)spmv_shared, *a = memory + g.words;
+  int           *offsets = (int *)(a + g.entries);
+  uint16_t      *columns = (uint16_t *)(offsets + g.rows + 1);
+  A->near                = min(entries, g.entries);
+  for (int k = t->id; k < A->near; k += t->size) {
+    a[k]       = Read(g.a + base + k);
+    columns[k] = (uint16_t)(g.j[base + k] - row);
+  }
+  A->a = a;
+  A->j = columns;
+  #else
+  Scalar *memory  = g.memory ? g.memory + (size_t)blockIdx.x * g.words : (Scalar *)spmv_shared;
+  int    *offsets = (int *)(memory + g.words) - (g.rows + 1); // g.words has room for them
+  #endif
+  for (int k = t->id; k <= n; k += t->size) offsets[k] = (int)(g.i[row + k] - base);
+  A->i       = offsets;
+  A->values  = g.a + base;
+  A->columns = g.j + base;
+  A->first   = row;
+  A->shift   = RowShift(n, entries, t->size);
+  s->x       = memory;
+  s->r       = memory + n;
+  s->d       = s->r + n;
+  s->h       = s->d + (s->pc ? n : 0);
+  s->work    = s->h + (SPMV_BATCH_NEEDS(&g.o) ? n : 0);
+  Sync(t);
+  EACH(k, n)
+  {
+    s->x[k] = g.o.guess ? Read(g.x + row + k) : Num::zero();
+    if (s->pc) s->d[k] = g.d ? Read(g.d + row + k) : Num::zero();
+  }
+  if (s->pc && !g.d) {
+    EACH(r, n)
+    EachOfRow(A, r, 0, 1, [&](int c, Scalar v) {
+      if (r == c) s->d[r] = v;
+    });
+    EACH(k, n) s->d[k] = IsZero(s->d[k]) ? MakeScalar(1, 0) : Divided(MakeScalar(1, 0), s->d[k]);
+  }
+}
+  #define ROW(k) (k)
+#endif
 
 // ROWS: see Direct()
 template <int METHOD, int ROWS = 0>
 static __global__ void __launch_bounds__(TEAM_WARP ? WARP
                                          : ROWS    ? DirectThreads(ROWS)
                                                    : TEAM_MOST,
-                                         TEAM_WARP ? 32
-                                         : ROWS    ? DirectBlocks(ROWS)
-                                                   : 1) Solve(const __grid_constant__ BatchArgs g)
+                                         TEAM_WARP   ? TEAM_HELD ? BLOCKS * 3 / 4 : BLOCKS
+                                         : ROWS      ? DirectBlocks(ROWS)
+                                         : TEAM_HELD ? 2
+                                                     : 1) Solve(const __grid_constant__ BatchArgs g)
 {
   __shared__ PetscReal partial[TEAM_WARP ? 1 : 2 * BATCH_SUMS * TEAM_MOST / WARP];
   Team                 team = {(int)threadIdx.x, TEAM_WARP ? WARP : (int)blockDim.x, partial, 0}, *t = &team;
   for (int q = (int)blockIdx.x; q < g.count; q += (int)gridDim.x) {
     const int      p   = g.list[q];
-    const PetscInt row = g.first[p], base = g.i[row];
-    const int      n = (int)(g.first[p + 1] - row), entries = (int)(g.i[row + n] - base);
-    Matrix         A = {};
-    System         s;
-#if TEAM_NEAR
-    Scalar   *memory = (Scalar *)spmv_shared, *a = memory + g.words;
-    int      *offsets = (int *)(a + g.entries);
-    uint16_t *columns = (uint16_t *)(offsets + g.rows + 1);
-    A.near            = min(entries, g.entries);
-    for (int k = t->id; k < A.near; k += t->size) {
-      a[k]       = Read(g.a + base + k);
-      columns[k] = (uint16_t)(g.j[base + k] - row);
-    }
-    A.a = a;
-    A.j = columns;
-#else
-    Scalar *memory  = g.memory ? g.memory + (size_t)blockIdx.x * g.words : (Scalar *)spmv_shared;
-    int    *offsets = (int *)(memory + g.words) - (g.rows + 1); // g.words has room for them
-#endif
-    for (int k = t->id; k <= n; k += t->size) offsets[k] = (int)(g.i[row + k] - base);
-    A.i       = offsets;
-    A.values  = g.a + base;
-    A.columns = g.j + base;
-    A.first   = row;
-    A.n       = n;
-    A.shift   = RowShift(n, entries, t->size);
-    s.n       = n;
+    const PetscInt row = g.first[p];
+    Matrix         A   = {};
+    System         s   = {};
+    A.n = s.n = (int)(g.first[p + 1] - row);
     s.A       = &A;
     s.b       = g.b + row;
-    s.x       = memory;
-    s.r       = memory + n;
-    s.d       = g.o.pc != SPMV_BATCH_NONE && METHOD != SPMV_BATCH_LU ? s.r + n : nullptr;
-    s.work    = s.r + (s.d ? 2 : 1) * n;
     s.o       = &g.o;
-    Sync(t);
-    EACH(k, n)
-    {
-      s.x[k] = g.o.guess ? Read(g.x + row + k) : Num::zero();
-      if (s.d) s.d[k] = g.d ? Read(g.d + row + k) : Num::zero();
-    }
-    if (s.d && !g.d) {
-      EACH(r, n)
-      EachOfRow(&A, r, 0, 1, [&](int c, Scalar v) {
-        if (r == c) s.d[r] = v;
-      });
-      EACH(k, n) s.d[k] = IsZero(s.d[k]) ? MakeScalar(1, 0) : Divided(MakeScalar(1, 0), s.d[k]);
-    }
+    s.pc      = g.o.pc != SPMV_BATCH_NONE && METHOD != SPMV_BATCH_LU;
+    s.left    = s.pc && g.o.left;
+    s.right   = s.pc && !g.o.left;
+    Load(t, g, p, row, &A, &s);
     SpMVBatchResult result;
     BatchSolve(t, &s, METHOD, ROWS, &result);
-    EACH(k, n) Write(g.x + row + k, s.x[k]);
+    EACH(k, s.n)
+    if (ROW(k) < s.n) Write(g.x + row + ROW(k), s.x[k]);
     if (LEADER) Report(g, p, result);
     Sync(t);
   }
 }
+
+#if !TEAM_NEAR && !TEAM_HELD
+template <int K = 0> static const void *Factor(int rows)
+{
+  if (rows == DIRECT[K]) return (const void *)Solve<SPMV_BATCH_LU, DIRECT[K]>;
+  if constexpr (K + 1 < DIRECTS) return Factor<K + 1>(rows);
+  return (const void *)Solve<SPMV_BATCH_LU>;
+}
+#endif
 
 // rows: for Direct()
 static const void *Kernel(SpMVBatchMethod method, int rows)
@@ -306,17 +466,15 @@ static const void *Kernel(SpMVBatchMethod method, int rows)
   switch (method) {
   case SPMV_BATCH_CG: return (const void *)Solve<SPMV_BATCH_CG>;
   case SPMV_BATCH_BCGS: return (const void *)Solve<SPMV_BATCH_BCGS>;
-  case SPMV_BATCH_GMRES: return (const void *)Solve<SPMV_BATCH_GMRES>;
-#if TEAM_NEAR
+#if TEAM_HELD
   default: return nullptr;
 #else
-  default:
-    return rows == 16          ? (const void *)Solve<SPMV_BATCH_LU, 16>
-           : rows == 32        ? (const void *)Solve<SPMV_BATCH_LU, 32>
-           : rows == DIRECT[2] ? (const void *)Solve<SPMV_BATCH_LU, DIRECT[2]>
-           : rows == DIRECT[3] ? (const void *)Solve<SPMV_BATCH_LU, DIRECT[3]>
-           : rows == DIRECT[4] ? (const void *)Solve<SPMV_BATCH_LU, DIRECT[4]>
-                               : (const void *)Solve<SPMV_BATCH_LU>;
+  case SPMV_BATCH_GMRES: return (const void *)Solve<SPMV_BATCH_GMRES>;
+  #if TEAM_NEAR
+  default: return nullptr;
+  #else
+  default: return Factor(rows);
+  #endif
 #endif
   }
 }
@@ -324,3 +482,11 @@ static const void *Kernel(SpMVBatchMethod method, int rows)
 #undef TEAM_WARP
 #undef TEAM_NEAR
 #undef TEAM_FAR
+#undef TEAM_HELD
+#undef HELD
+#undef EACH
+#undef ROW
+#undef RHS
+#undef VECTOR
+#undef Multiply
+#undef MultiplySizes
