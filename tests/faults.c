@@ -345,6 +345,11 @@ static PetscErrorCode SolveGAMG(Life *l)
   return now.size > 1 ? PETSC_SUCCESS : SolveBy(l, KSPCG, PCGAMG);
 }
 
+static PetscErrorCode SolveDeviceBatch(Life *l)
+{
+  return SolveBy(l, KSPDEVICEBATCH);
+}
+
 static PetscErrorCode SolveDeviceCG(Life *l)
 {
   return SolveBy(l, KSPDEVICECG, PCJACOBI);
@@ -396,6 +401,7 @@ static const Phase phases[] = {
     {"solve-devicecg", ASSEMBLED, NULL, SolveDeviceCG, SQUARES},
     /* PETSc's GMRES, which runs instead without memory, keeps some for the next solve */
     {"solve-devicegmres", ASSEMBLED, SolveGMRES, SolveDeviceGMRES, SQUARES},
+    {"solve-devicebatch", ASSEMBLED, NULL, SolveDeviceBatch, BATCH},
 };
 
 /* ---------------------------------------------------------------- lives */

@@ -111,19 +111,22 @@ PetscErrorCode KSPDeviceBatchGetSolveInfo(KSP ksp, PetscInt *problems, const Pet
 /* The results of all processes on the first one, which frees them. Collective */
 static PetscErrorCode KSPDeviceBatchGather(KSP ksp, KSP_DeviceBatch *k, PetscMPIInt *count, SpMVBatchResult **all)
 {
-  MPI_Comm    comm = PetscObjectComm((PetscObject)ksp);
-  PetscMPIInt size, bytes, *each, *begin;
+  MPI_Comm     comm = PetscObjectComm((PetscObject)ksp);
+  MPI_Datatype one;
+  PetscMPIInt  size, mine = (PetscMPIInt)k->problems, *each, *begin;
 
   PetscFunctionBegin;
   PetscCall(SpMVAgree(comm, KSPDeviceBatchFetch(k)));
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(PetscMPIIntCast(k->problems * (PetscInt)sizeof(**all), &bytes));
   PetscCall(PetscCalloc2(size, &each, size + 1, &begin));
-  PetscCallMPI(MPI_Gather(&bytes, 1, MPI_INT, each, 1, MPI_INT, 0, comm));
+  PetscCallMPI(MPI_Type_contiguous(sizeof(**all), MPI_BYTE, &one));
+  PetscCallMPI(MPI_Type_commit(&one));
+  PetscCallMPI(MPI_Gather(&mine, 1, MPI_INT, each, 1, MPI_INT, 0, comm));
   for (PetscMPIInt r = 0; r < size; r++) begin[r + 1] = begin[r] + each[r];
-  *count = begin[size] / (PetscMPIInt)sizeof(**all);
+  *count = begin[size];
   PetscCall(PetscMalloc1(*count, all));
-  PetscCallMPI(MPI_Gatherv(k->results, bytes, MPI_BYTE, *all, each, begin, MPI_BYTE, 0, comm));
+  PetscCallMPI(MPI_Gatherv(k->results, mine, one, *all, each, begin, one, 0, comm));
+  PetscCallMPI(MPI_Type_free(&one));
   PetscCall(PetscFree2(each, begin));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
