@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys as _sys
 
-from ._batch import ALL, BatchInfo, Sharing, batch, batch_from_arrays, batch_info, problem, problem_arrays, set_values
+from ._batch import ALL, BatchInfo, Sharing, SolveInfo, batch, batch_from_arrays, batch_info, problem, problem_arrays, set_values, solve_info
 from ._device import DeviceArray, array, set_preallocation_coo, set_values_coo, vector
 from ._load import include as _include
 from ._load import library, register
@@ -21,6 +21,7 @@ __all__ = [
     "DeviceArray",
     "Info",
     "Sharing",
+    "SolveInfo",
     "Type",
     "array",
     "batch",
@@ -36,6 +37,7 @@ __all__ = [
     "set_preallocation_coo",
     "set_values",
     "set_values_coo",
+    "solve_info",
     "vector",
 ]
 

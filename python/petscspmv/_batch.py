@@ -16,7 +16,7 @@ from ._matrix import handle, petsc_int, read
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
-    from petsc4py.PETSc import Comm, Mat
+    from petsc4py.PETSc import KSP, Comm, Mat
     from scipy.sparse import csr_array
 
     CSR = tuple[np.ndarray, np.ndarray, np.ndarray]  # offsets, columns, values
@@ -44,6 +44,14 @@ class BatchInfo(NamedTuple):
     stored: int  #: values stored by the kernel's layout, padding included
     bytes: int  #: of that layout, read by a product
     kernel: str  #: kernel of the product
+
+
+class SolveInfo(NamedTuple):
+    """How the problems of this process ended, as arrays with an entry for each."""
+
+    iterations: np.ndarray
+    norms: np.ndarray  #: of the residuals
+    reasons: np.ndarray  #: as `KSP.getConvergedReason`: negative if the problem was not solved
 
 
 class _BatchInfo(ctypes.Structure):  # MatBatchInfo
@@ -271,23 +279,25 @@ def batch_from_arrays(offsets: ArrayLike, columns: ArrayLike, values: ArrayLike,
 # Access
 
 
+def _view(address: ctypes.c_void_p, begin: int, end: int, kind: Any) -> np.ndarray:
+    import numpy as np
+
+    dtype = np.dtype(kind)
+    if begin == end:
+        return np.empty(0, dtype)
+    return np.frombuffer((ctypes.c_char * ((end - begin) * dtype.itemsize)).from_address(address.value + begin * dtype.itemsize), dtype)
+
+
 def _arrays(A: Mat, p: int) -> CSR:
     """The arrays of a problem, which belong to the matrix; the first offset need not be 0."""
-    import numpy as np
     from petsc4py import PETSc
 
     n = petsc_int()(0)
     offsets, columns, values = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     _load.call("MatBatchGetProblem", handle(A), petsc_int()(p), ctypes.byref(n), ctypes.byref(offsets), ctypes.byref(columns), ctypes.byref(values))
 
-    def view(address: ctypes.c_void_p, begin: int, end: int, kind: Any) -> np.ndarray:
-        dtype = np.dtype(kind)
-        if begin == end:
-            return np.empty(0, dtype)
-        return np.frombuffer((ctypes.c_char * ((end - begin) * dtype.itemsize)).from_address(address.value + begin * dtype.itemsize), dtype)
-
-    i = view(offsets, 0, n.value + 1, PETSc.IntType)
-    return i, view(columns, int(i[0]), int(i[-1]), PETSc.IntType), view(values, int(i[0]), int(i[-1]), PETSc.ScalarType)
+    i = _view(offsets, 0, n.value + 1, PETSc.IntType)
+    return i, _view(columns, int(i[0]), int(i[-1]), PETSc.IntType), _view(values, int(i[0]), int(i[-1]), PETSc.ScalarType)
 
 
 def set_values(A: Mat, problem: int, values: ArrayLike) -> None:
@@ -361,3 +371,18 @@ def batch_info(A: Mat) -> BatchInfo:
     """
     members = read("MatBatchGetInfo", _BatchInfo, A)
     return BatchInfo(**{**members, "sharing": Sharing(members["sharing"])})
+
+
+def solve_info(ksp: KSP) -> SolveInfo:
+    """Return how each problem of this process ended in the last solve with ``devicebatch``. Not collective.
+
+    Parameters
+    ----------
+    ksp
+        A solver of type ``devicebatch``.
+    """
+    from petsc4py import PETSc
+
+    n, arrays = petsc_int()(0), [ctypes.c_void_p() for _ in SolveInfo._fields]
+    _load.call("KSPDeviceBatchGetSolveInfo", handle(ksp, "KSP"), ctypes.byref(n), *map(ctypes.byref, arrays))
+    return SolveInfo(*(_view(a, 0, n.value, kind).copy() for a, kind in zip(arrays, (PETSc.IntType, PETSc.RealType, "i4"))))

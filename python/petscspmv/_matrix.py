@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _load
 
 if TYPE_CHECKING:
-    from petsc4py.PETSc import Mat
+    from petsc4py.PETSc import KSP, Mat
 
 
 class Type:
@@ -47,14 +47,14 @@ def petsc_int() -> Any:
     return ctypes.c_int64 if _load.built_for["index_bits"] == 64 else ctypes.c_int32
 
 
-def handle(A: Mat) -> ctypes.c_void_p:
-    """The Mat behind a matrix of petsc4py."""
+def handle(A: Mat | KSP, kind: str = "Mat") -> ctypes.c_void_p:
+    """The object behind a matrix, or a solver, of petsc4py."""
     from petsc4py import PETSc
 
-    if not isinstance(A, PETSc.Mat):
-        raise TypeError(f"a petsc4py.PETSc.Mat is needed, not {type(A).__name__}")
+    if not isinstance(A, getattr(PETSc, kind)):
+        raise TypeError(f"a petsc4py.PETSc.{kind} is needed, not {type(A).__name__}")
     if not A.handle:
-        raise ValueError("the matrix was not created yet, or was destroyed")
+        raise ValueError(f"the {'matrix' if kind == 'Mat' else 'solver'} was not created yet, or was destroyed")
     return ctypes.c_void_p(A.handle)
 
 

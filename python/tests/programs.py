@@ -239,6 +239,25 @@ def batch_from_arrays():
         assert np.array_equal(i, A.indptr) and np.array_equal(j, A.indices) and np.array_equal(v, A.data)
 
 
+def batch_solves():
+    """Each problem by itself, one of which is singular."""
+    values = 2 * np.eye(3).ravel() + np.arange(36).reshape(4, 9) % 5 / 10
+    values[2, 3:6] = 0
+    B = petscspmv.batch_from_arrays([0, 3, 6, 9], [0, 1, 2] * 3, values)
+    x, b = B.createVecs()
+    b.set(1)
+    ksp = PETSc.KSP().create()
+    ksp.setOperators(B)
+    ksp.setType("devicebatch")
+    raises(PETSc.Error, "", petscspmv.solve_info, ksp)
+    ksp.solve(b, x)
+    info = petscspmv.solve_info(ksp)
+    assert list(info.reasons > 0) == [True, True, False, True] and ksp.reason < 0 and info.iterations.max() == ksp.its
+    for p in (0, 1, 3):
+        assert abs(values[p].reshape(3, 3) @ x.array[3 * p : 3 * p + 3] - 1).max() < 1e-4 and info.norms[p] < 1e-4
+    raises(TypeError, "KSP is needed", petscspmv.solve_info, B)
+
+
 def batch_of_nothing():
     """Ranks without problems, problems without rows or entries."""
     problems = list(random_problems(3)) if RANK == 0 else []
