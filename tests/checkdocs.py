@@ -73,6 +73,13 @@ def gamg(matrix):
     return both[0] + both[1] + [get(f"gamg {column} {matrix} sellp")[0] for column in ("first", "second")]
 
 
+def small_solves(name):
+    """Lock step over devicebatch, of the test set's matrices: how many, mean, least"""
+    us = {(r["case"], r["solver"]): float(r["us"]) for r in read(name)}
+    ratios = [us[case, "bcgs"] / us[case, "devicebatch:bcgs"] for case, solver in us if solver == "bcgs" and case != "cells" and not case.startswith("dense")]
+    return len(ratios), statistics.geometric_mean(ratios), min(ratios)
+
+
 def spgemm(matrix, product, column):
     return [float(r[column]) for r in read("spgemm") if (r["matrix"], r["product"]) == (matrix, product)]
 
