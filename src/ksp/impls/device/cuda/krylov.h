@@ -63,18 +63,16 @@ PETSC_INTERN PetscErrorCode KSPDeviceCreate_BCGS(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_GMRES(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_Chebyshev(KSP, KSP_Device *);
 
-/* orthog.c: replaces the orthogonalization of PETSc's GMRES, FGMRES, LGMRES and DGMRES */
-PETSC_INTERN PetscErrorCode KSPDeviceRegisterOrthog(void);
+/* Replace types of PETSc. orthog.c: KSPGMRES, KSPFGMRES, KSPLGMRES and KSPDGMRES; ksp/pc/impls: PCGAMG and PCJACOBI */
+PETSC_INTERN PetscErrorCode KSPOrthogReplaceTypes(void);
+PETSC_INTERN PetscErrorCode PCGAMGReplaceType(void);
+PETSC_INTERN PetscErrorCode PCJacobiReplaceType(void);
 
 /* chebyshev.c: the noise from which PETSc estimates eigenvalues */
 PETSC_INTERN PetscErrorCode KSPDeviceSetNoise(Mat, Vec);
 /* VecDuplicateVecs() then makes one allocation on the device: an estimate needs 12 vectors, and cudaMalloc() takes as
    long as one of its iterations */
 PETSC_INTERN PetscErrorCode KSPDeviceAllocateAtOnce(Vec);
-
-/* ksp/pc/impls/gamg/cuda/gamg.c, ksp/pc/impls/jacobi/cuda/jacobi.c */
-PETSC_INTERN PetscErrorCode PCGAMGDeviceRegister(void);
-PETSC_INTERN PetscErrorCode PCJacobiDeviceRegister(void);
 
 /* backend.c: adds to `why`, if it is empty, why the kernels cannot use a vector */
 PETSC_INTERN PetscErrorCode KSPDeviceWhyNotVec(Vec, char why[], size_t);

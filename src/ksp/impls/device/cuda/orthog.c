@@ -322,24 +322,12 @@ KSPOrthogType(FGMRES);
 KSPOrthogType(LGMRES);
 KSPOrthogType(DGMRES);
 
-PetscErrorCode KSPDeviceRegisterOrthog(void)
+PetscErrorCode KSPOrthogReplaceTypes(void)
 {
-  const struct {
-    KSPType type;
-    PetscErrorCode (**petsc)(KSP);
-    PetscErrorCode (*ours)(KSP);
-  } types[] = {{KSPGMRES, &KSPCreate_PETScGMRES, KSPCreate_OrthogGMRES},
-               {KSPFGMRES, &KSPCreate_PETScFGMRES, KSPCreate_OrthogFGMRES},
-               {KSPLGMRES, &KSPCreate_PETScLGMRES, KSPCreate_OrthogLGMRES},
-               {KSPDGMRES, &KSPCreate_PETScDGMRES, KSPCreate_OrthogDGMRES}};
-  PetscErrorCode (*create)(KSP);
-
   PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
-    PetscCall(PetscFunctionListFind(KSPList, types[k].type, &create));
-    if (!create || create == types[k].ours) continue;
-    *types[k].petsc = create;
-    PetscCall(KSPRegister(types[k].type, types[k].ours));
-  }
+  PetscCall(KSPDeviceReplaceType(KSPList, KSPGMRES, KSPCreate_OrthogGMRES, &KSPCreate_PETScGMRES));
+  PetscCall(KSPDeviceReplaceType(KSPList, KSPFGMRES, KSPCreate_OrthogFGMRES, &KSPCreate_PETScFGMRES));
+  PetscCall(KSPDeviceReplaceType(KSPList, KSPLGMRES, KSPCreate_OrthogLGMRES, &KSPCreate_PETScLGMRES));
+  PetscCall(KSPDeviceReplaceType(KSPList, KSPDGMRES, KSPCreate_OrthogDGMRES, &KSPCreate_PETScDGMRES));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
