@@ -91,7 +91,9 @@ PETSC_INTERN PetscErrorCode KSPDeviceCheckMemory(cudaError_t, char why[], size_t
 PETSC_INTERN PetscErrorCode KSPDeviceRunCreate(KSP, KSP_Device *, char why[], size_t);
 /* Prepares a solve, except for the vectors' arrays: the sums over ranks and the product */
 PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *);
-/* Determines whether the kernels apply the preconditioner, and if so gets its entries; u and v are overwritten */
+/* Determines whether the kernels can apply the preconditioner; bs: the rows of its blocks */
+PETSC_INTERN PetscErrorCode KSPDeviceClassifyPC(KSP, SpMVKrylovPC *, PetscInt *bs);
+/* The same for a solve, of which the kernels then have the entries; u and v are overwritten */
 PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);
 /* Gets the array of a vector that our kernels write, and marks the vector's values as new and on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceTouch(Vec, PetscScalar **);
