@@ -1,6 +1,6 @@
 /*
    The GPU that is measured: its bandwidth, a buffer to flush its cache, and the time of one product. DeviceOn is false
-   until DeviceStart() or DeviceOpen() has found a GPU; no other function of this file may be called before.
+   until DeviceOpen() has found a GPU; no other function of this file may be called before.
 */
 #pragma once
 
@@ -91,39 +91,25 @@ static inline PetscErrorCode DeviceMeasureCopy(void)
 
 #endif
 
-/* Initializes the GPU that PETSc assigns to this process, if there is one */
-static inline PetscErrorCode DeviceStart(void)
-{
-#if defined(PETSC_HAVE_CUDA)
-  int devices = 0;
-#endif
-
-  PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
-  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) {
-    PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
-    DeviceOn  = PETSC_TRUE;
-    TimeDrain = DeviceDrain;
-  }
-  (void)cudaGetLastError(); /* it is not an error if there is no device */
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same, and fills in Device */
+/* Initializes the GPU that PETSc assigns to this process, if there is one, and fills in Device */
 static inline PetscErrorCode DeviceOpen(void)
 {
 #if defined(PETSC_HAVE_CUDA)
   struct cudaDeviceProp prop;
-  int                   id;
+  int                   id, devices = 0;
   size_t                len;
   const char           *word;
 #endif
 
   PetscFunctionBeginUser;
-  PetscCall(DeviceStart());
-  if (!DeviceOn) PetscFunctionReturn(PETSC_SUCCESS);
 #if defined(PETSC_HAVE_CUDA)
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices) {
+    (void)cudaGetLastError(); /* it is not an error if there is no device */
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
+  DeviceOn  = PETSC_TRUE;
+  TimeDrain = DeviceDrain;
   PetscCallCUDA(cudaGetDevice(&id));
   PetscCallCUDA(cudaGetDeviceProperties(&prop, id));
   PetscCall(PetscStrncpy(Device.name, prop.name, sizeof(Device.name)));

@@ -16,7 +16,6 @@ static char help[] =
    after the other contenders.
 */
 
-#include <petscspmv.h>
 #include "matrices.h"
 #include "contenders.h"
 #include "mkl.h"
@@ -207,79 +206,66 @@ static PetscErrorCode Measure(PetscInt n, Contender c[], const Operands *o, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[], PetscInt ncolumns,
-                                const PetscInt columns[], PetscInt reps, FILE *csv)
+/* -columns */
+static PetscInt ncolumns = MAXIMUM, columns[MAXIMUM];
+
+static PetscErrorCode Options(const Contest *contest)
 {
-  const char *origin = NULL;
-  Mat         A;
-  MatInfo     info;
-  PetscInt    rows;
-  Contender   c[MAXIMUM];
-  Operands    o;
-  PetscMPIInt size;
+  static const PetscInt by_default[] = {1, 2, 4, 8, 16, 32};
+  char                  library[PETSC_MAX_PATH_LEN];
+  PetscBool             set;
+  PetscMPIInt           size;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &A, &origin));
-  PetscCall(MatGetSize(A, &rows, NULL));
-  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderCreate(types[k], A, reps, &c[k]));
-  PetscCall(MatDestroy(&A));
-  for (PetscInt s = 0; s < ncolumns; s++) {
-    PetscCall(OperandsCreate(c[0].A, columns[s], &o));
-    PetscCall(Measure(ntypes, c, &o, reps));
-    PetscCall(OperandsDestroy(&o));
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-22s %4" PetscInt_FMT " columns:", name, columns[s]));
-    for (PetscInt k = 0; k < ntypes; k++) {
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s:%s %9.1f us", c[k].type, c[k].method, c[k].us));
-      if (csv)
-        fprintf(csv, "%s,%lld,%.0f,%d,%lld,%s,%s,%.3f,%s,%s\n", name, (long long)rows, info.nz_used, (int)size,
-                (long long)columns[s], c[k].type, c[k].method, c[k].us, DeviceOn ? Device.name : "host",
-                ResultsSource(DeviceOn ? Device.name : NULL));
-    }
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
-    if (csv) (void)fflush(csv); /* the run may be interrupted */
-  }
-  for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderDestroy(&c[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Run(void)
-{
-  char       *matrices[MAXIMUM], *types[MAXIMUM], library[PETSC_MAX_PATH_LEN];
-  PetscInt    nmatrices, ntypes, ncolumns = MAXIMUM, reps = 7, columns[MAXIMUM] = {1, 2, 4, 8, 16, 32};
-  Results     results;
-  FILE       *csv;
-  PetscBool   set;
-  PetscMPIInt size;
-
-  PetscFunctionBeginUser;
-  PetscCall(DeviceOpen());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mkl", library, sizeof(library), &set));
   if (set && size == 1 && !DeviceOn) PetscCall(MKLOpen(library));
-  PetscCall(GetNames("-matrices", DeviceOn ? DeviceMatrices : "stencil7:20,fem27:6:3", MAXIMUM, &nmatrices, matrices));
-  PetscCall(GetNames("-types", "aij:product,sellp:loop,sellp:product,evchyb:product", MAXIMUM, &ntypes, types));
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &ncolumns, &set));
-  if (!set) ncolumns = 6;
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
-  PetscCheck(reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps is %" PetscInt_FMT ": it must be positive",
-             reps);
-  PetscCall(OpenCSV("matrix,rows,nonzeros,ranks,columns,type,method,us,device," RESULTS_SOURCE, &results, &csv));
-  for (PetscInt k = 0; k < nmatrices; k++)
-    PetscCall(RunMatrix(matrices[k], ntypes, types, ncolumns, columns, reps, csv));
-  PetscCall(CloseCSV(csv, &results));
-  PetscCall(FreeNames(nmatrices, matrices));
-  PetscCall(FreeNames(ntypes, types));
-  PetscCall(DeviceClose());
+  if (set) PetscFunctionReturn(PETSC_SUCCESS);
+  ncolumns = PETSC_STATIC_ARRAY_LENGTH(by_default);
+  PetscCall(PetscArraycpy(columns, by_default, ncolumns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMatrix(const char *name, Contest *contest)
+{
+  const char *origin = NULL;
+  Mat         A;
+  Contender   c[MAXIMUM];
+  Operands    o;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &A, &origin));
+  for (PetscInt k = 0; k < contest->ntypes; k++) PetscCall(ContenderCreate(contest->types[k], A, contest->reps, &c[k]));
+  PetscCall(MatDestroy(&A));
+  for (PetscInt s = 0; s < ncolumns; s++) {
+    PetscCall(OperandsCreate(c[0].A, columns[s], &o));
+    PetscCall(Measure(contest->ntypes, c, &o, contest->reps));
+    PetscCall(OperandsDestroy(&o));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-22s %4" PetscInt_FMT " columns:", name, columns[s]));
+    for (PetscInt k = 0; k < contest->ntypes; k++) {
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s:%s %9.1f us", c[k].type, c[k].method, c[k].us));
+      PetscCall(ContestRecord(contest, name, c[0].A, "%lld,%s,%s,%.3f", (long long)columns[s], c[k].type, c[k].method,
+                              c[k].us));
+    }
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+  }
+  for (PetscInt k = 0; k < contest->ntypes; k++) PetscCall(ContenderDestroy(&c[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscSpMVInitializePackage());
-  PetscCall(Run());
-  PetscCall(PetscFinalize());
-  return 0;
+  static const Benchmark products = {
+      .help            = help,
+      .matrices        = "stencil7:20,fem27:6:3",
+      .device_matrices = DeviceMatrices,
+      .types           = "aij:product,sellp:loop,sellp:product,evchyb:product",
+      .columns         = CONTEST_MATRIX "columns,type,method,us" CONTEST_SOURCE,
+      .reps            = 7,
+      .options         = Options,
+      .run             = RunMatrix,
+  };
+
+  return ContestMain(argc, argv, &products);
 }

@@ -12,13 +12,10 @@ static char help[] =
    product; a product. Each type's product is compared with that of the first type.
 */
 
-#include <petscspmv.h>
 #include "contenders.h"
 #include "timing.h"
 
 enum { STAGES = 5, REPETITIONS = 32 };
-
-static char gpu[256]; /* its name */
 
 typedef struct {
   PetscInt   rows;
@@ -231,9 +228,9 @@ static PetscErrorCode Compare(const char *type, Vec y, Vec *first)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(const char *matrix, const char *place, PetscInt ntypes, char *const types[],
-                              PetscInt reps, FILE *csv)
+static PetscErrorCode Measure(const char *matrix, const char *place, Contest *contest)
 {
+  const PetscInt  ntypes = contest->ntypes, reps = contest->reps;
   const PetscBool device = (PetscBool)!strcmp(place, "device");
   Coordinates     c;
   Contender      *k;
@@ -246,8 +243,8 @@ static PetscErrorCode Measure(const char *matrix, const char *place, PetscInt nt
   PetscCall(CoordinatesCreate(matrix, &c));
   for (PetscInt rep = 0; rep < reps; rep++) {
     for (PetscInt n = 0; n < ntypes; n++) {
-      PetscCall(PetscSNPrintf(k[n].type, sizeof(k[n].type), "%s%s", types[n],
-                              DeviceOn && !strcmp(types[n], MATAIJ) ? "cusparse" : ""));
+      PetscCall(PetscSNPrintf(k[n].type, sizeof(k[n].type), "%s%s", contest->types[n],
+                              DeviceOn && !strcmp(contest->types[n], MATAIJ) ? "cusparse" : ""));
       PetscCall(Assemble(&c, device, (int)rep, &k[n], &nonzeros, &y));
       PetscCall(Compare(k[n].type, y, &first));
     }
@@ -257,9 +254,10 @@ static PetscErrorCode Measure(const char *matrix, const char *place, PetscInt nt
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-6s %-12s %11.0f %11.0f %9.4f %9.4f %9.3f %9.3f %9.3f\n", matrix,
                           place, k[n].type, (double)c.n, nonzeros, median[0], median[1], 1e3 * median[2],
                           1e3 * median[3], 1e3 * median[4]));
-    if (csv)
-      fprintf(csv, "%s,%s,%s,%.0f,%.0f,%.6f,%.6f,%.6f,%.6f,%.6f,%s\n", matrix, place, k[n].type, (double)c.n, nonzeros,
-              median[0], median[1], median[2], median[3], median[4], ResultsSource(DeviceOn ? gpu : NULL));
+    if (contest->csv)
+      fprintf(contest->csv, "%s,%s,%s,%.0f,%.0f,%.6f,%.6f,%.6f,%.6f,%.6f,%s\n", matrix, place, k[n].type, (double)c.n,
+              nonzeros, median[0], median[1], median[2], median[3], median[4],
+              ResultsSource(DeviceOn ? Device.name : NULL));
   }
   PetscCall(VecDestroy(&first));
   PetscCall(CoordinatesDestroy(&c));
@@ -267,47 +265,42 @@ static PetscErrorCode Measure(const char *matrix, const char *place, PetscInt nt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
+static PetscErrorCode Options(const Contest *contest)
 {
-  char       *matrices[MAXIMUM], *types[MAXIMUM], *places[MAXIMUM];
-  PetscInt    nmatrices, ntypes, nplaces, reps = 3;
   PetscMPIInt size;
-  Results     results;
-  FILE       *csv;
-#if defined(PETSC_HAVE_CUDA)
-  struct cudaDeviceProp prop;
-#endif
 
   PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscSpMVInitializePackage());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
-  PetscCall(GetNames("-matrices", "stencil7:200", MAXIMUM, &nmatrices, matrices));
-  PetscCall(GetNames("-types", "aij,sellp", MAXIMUM, &ntypes, types));
-  PetscCall(GetNames("-places", "host", MAXIMUM, &nplaces, places));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
-  PetscCheck(reps > 0 && reps <= REPETITIONS, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
-             "-reps is %" PetscInt_FMT ": it must be 1 to %d", reps, REPETITIONS);
-  PetscCall(DeviceStart());
-#if defined(PETSC_HAVE_CUDA)
-  if (DeviceOn) {
-    PetscCallCUDA(cudaGetDeviceProperties(&prop, 0));
-    PetscCall(PetscStrncpy(gpu, prop.name, sizeof(gpu)));
-  }
-#endif
-  PetscCall(OpenCSV(
-      "matrix,arrays,type,entries,nonzeros,preallocation_s,first_s,values_s,values_product_s,product_s," RESULTS_SOURCE,
-      &results, &csv));
+  PetscCheck(contest->reps <= REPETITIONS, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
+             "-reps is %" PetscInt_FMT ": it must be 1 to %d", contest->reps, REPETITIONS);
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %-6s %-12s %11s %11s %9s %9s %9s %9s %9s\n", "matrix", "arrays",
                         "type", "entries", "nonzeros", "prealloc/s", "first/s", "values/ms", "+product", "product"));
-  for (PetscInt m = 0; m < nmatrices; m++) {
-    for (PetscInt p = 0; p < nplaces; p++) PetscCall(Measure(matrices[m], places[p], ntypes, types, reps, csv));
-  }
-  PetscCall(CloseCSV(csv, &results));
-  PetscCall(FreeNames(nmatrices, matrices));
-  PetscCall(FreeNames(ntypes, types));
-  PetscCall(FreeNames(nplaces, places));
-  PetscCall(PetscFinalize());
-  return 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMatrix(const char *matrix, Contest *contest)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt p = 0; p < contest->nmore; p++) PetscCall(Measure(matrix, contest->more[p], contest));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const Benchmark assembly = {
+      .help            = help,
+      .matrices        = "stencil7:200",
+      .device_matrices = "stencil7:200",
+      .types           = "aij,sellp",
+      .list            = "-places",
+      .more            = "host",
+      .columns = "matrix,arrays,type,entries,nonzeros,preallocation_s,first_s,values_s,values_product_s,product_"
+                 "s," RESULTS_SOURCE,
+      .reps    = 3,
+      .options = Options,
+      .run     = RunMatrix,
+  };
+
+  return ContestMain(argc, argv, &assembly);
 }

@@ -11,7 +11,6 @@ With -log_view, each type and phase is a stage.\n\n";
    not converge.
 */
 
-#include <petscspmv.h>
 #include <petscksp.h>
 #include "contenders.h"
 #include "elasticity.h"
@@ -115,86 +114,65 @@ static PetscErrorCode Repetition(Contender *c, PetscInt r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[], PetscInt reps, FILE *csv)
+static PetscErrorCode Options(const Contest *contest)
+{
+  PetscFunctionBeginUser;
+  (void)contest;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-setups", &only, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMatrix(const char *name, Contest *contest)
 {
   Mat         A;
-  MatInfo     info;
-  PetscInt    rows;
   Contender   c[MAXIMUM];
-  PetscMPIInt size;
   const char *origin = NULL;
   PetscBool   elasticity;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscStrncmp(name, "elasticity:", 11, &elasticity));
   if (elasticity)
     PetscCall(ElasticityCreate(PETSC_COMM_WORLD, MATAIJ, 3, (PetscInt)atoi(name + 11), &A));
   else
     PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &A, &origin));
   if (!elasticity && strcmp(origin, "file")) PetscCall(MakeLaplacian(name, &A));
-  PetscCall(MatGetSize(A, &rows, NULL));
-  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  for (PetscInt k = 0; k < ntypes; k++) PetscCall(ContenderCreate(types[k], name, A, reps, &c[k]));
-  for (PetscInt r = -1; r < reps; r++) {
-    for (PetscInt k = 0; k < ntypes; k++) PetscCall(Repetition(&c[k], r));
+  for (PetscInt k = 0; k < contest->ntypes; k++)
+    PetscCall(ContenderCreate(contest->types[k], name, A, contest->reps, &c[k]));
+  for (PetscInt r = -1; r < contest->reps; r++) {
+    for (PetscInt k = 0; k < contest->ntypes; k++) PetscCall(Repetition(&c[k], r));
   }
-  for (PetscInt k = 0; k < ntypes; k++) {
+  for (PetscInt k = 0; k < contest->ntypes; k++) {
     double median[PHASES];
 
     for (int p = 0; p < PHASES; p++) {
       median[p] = 0;
-      if (!p || !only) PetscCall(Median(reps, c[k].t[p], &median[p]));
+      if (!p || !only) PetscCall(Median(contest->reps, c[k].t[p], &median[p]));
     }
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-20s %-8s %-8s %3" PetscInt_FMT " iterations", name, c[k].type, c[k].pc,
                           c[k].its));
     for (int p = 0; p < (only ? 1 : PHASES); p++)
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", %s %9.3f ms", phases[p], 1e3 * median[p]));
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
-    if (csv)
-      fprintf(csv, "%s,%lld,%.0f,%d,%s,%s,%lld,%.4f,%.4f,%.4f,%.4f,%s,%s\n", name, (long long)rows, info.nz_used,
-              (int)size, c[k].type, c[k].pc, (long long)c[k].its, 1e3 * median[SETUP], 1e3 * median[FIRST],
-              1e3 * median[SECOND], 1e3 * median[AGAIN], DeviceOn ? Device.name : "host",
-              ResultsSource(DeviceOn ? Device.name : NULL));
+    PetscCall(ContestRecord(contest, name, A, "%s,%s,%lld,%.4f,%.4f,%.4f,%.4f", c[k].type, c[k].pc, (long long)c[k].its,
+                            1e3 * median[SETUP], 1e3 * median[FIRST], 1e3 * median[SECOND], 1e3 * median[AGAIN]));
     PetscCall(ContenderDestroy(&c[k]));
   }
-  if (csv) (void)fflush(csv); /* the run may be interrupted */
   PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Run(void)
-{
-  char    *matrices[MAXIMUM], *types[MAXIMUM];
-  PetscInt nmatrices, ntypes, reps = 3;
-  Results  results;
-  FILE    *csv;
-
-  PetscFunctionBeginUser;
-  PetscCall(DeviceOpen());
-  PetscCall(
-      GetNames("-matrices",
-               DeviceOn ? "stencil7:96,stencil7:128,fem27:40:3,elasticity:39" : "stencil7:20,fem27:6:3,elasticity:6",
-               MAXIMUM, &nmatrices, matrices));
-  PetscCall(GetNames("-types", "aij:gamg,sellp:gamg", MAXIMUM, &ntypes, types));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-setups", &only, NULL));
-  PetscCheck(reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-reps must be positive");
-  PetscCall(OpenCSV("matrix,rows,nonzeros,ranks,type,pc,its,setup,first,second,again,device," RESULTS_SOURCE, &results,
-                    &csv));
-  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], ntypes, types, reps, csv));
-  PetscCall(CloseCSV(csv, &results));
-  PetscCall(FreeNames(nmatrices, matrices));
-  PetscCall(FreeNames(ntypes, types));
-  PetscCall(DeviceClose());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscSpMVInitializePackage());
-  PetscCall(Run());
-  PetscCall(PetscFinalize());
-  return 0;
+  static const Benchmark amg = {
+      .help            = help,
+      .matrices        = "stencil7:20,fem27:6:3,elasticity:6",
+      .device_matrices = "stencil7:96,stencil7:128,fem27:40:3,elasticity:39",
+      .types           = "aij:gamg,sellp:gamg",
+      .columns         = CONTEST_MATRIX "type,pc,its,setup,first,second,again" CONTEST_SOURCE,
+      .reps            = 3,
+      .options         = Options,
+      .run             = RunMatrix,
+  };
+
+  return ContestMain(argc, argv, &amg);
 }

@@ -16,7 +16,6 @@ static char help[] =
    method, and the program fails if they differ.
 */
 
-#include <petscspmv.h>
 #include <petscksp.h>
 #include "contenders.h"
 #include "definite.h"
@@ -132,42 +131,46 @@ static PetscErrorCode Measure(PetscInt n, Contender c[], PetscInt its, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[], PetscInt npcs, char *pcs[],
-                                PetscInt its, PetscInt reps, FILE *csv)
+/* -its */
+static PetscInt its = 100;
+
+static PetscErrorCode Options(const Contest *contest)
 {
-  Mat         A;
-  Vec         x, b;
-  MatInfo     info;
-  PetscInt    bs, rows, n = 0;
-  Contender   c[MAXIMUM];
-  PetscMPIInt size;
-  PetscRandom random;
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-its", &its, NULL));
+  PetscCheck(its > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-its is %" PetscInt_FMT ": it must be positive",
+             its);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMatrix(const char *name, Contest *contest)
+{
+  const PetscInt n = contest->ntypes;
+  Mat            A;
+  Vec            x, b;
+  PetscInt       bs;
+  Contender      c[MAXIMUM];
+  PetscRandom    random;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(DefiniteCreate(name, &A));
-  PetscCall(MatGetSize(A, &rows, NULL));
-  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
   PetscCall(MatGetBlockSize(A, &bs));
-  for (PetscInt p = 0; p < npcs; p++) {
-    n = 0;
-    if (bs == 1 && !strcmp(pcs[p], PCPBJACOBI)) continue;
-    for (; n < ntypes && n < MAXIMUM; n++) PetscCall(ContenderCreate(types[n], pcs[p], A, its, reps, &c[n]));
+  for (PetscInt p = 0; p < contest->nmore; p++) {
+    if (bs == 1 && !strcmp(contest->more[p], PCPBJACOBI)) continue;
+    for (PetscInt k = 0; k < n; k++)
+      PetscCall(ContenderCreate(contest->types[k], contest->more[p], A, its, contest->reps, &c[k]));
     PetscCall(MatCreateVecs(c[0].A, &x, &b));
     PetscCall(PetscRandomCreate(PETSC_COMM_WORLD, &random));
     PetscCall(VecSetRandom(b, random));
     PetscCall(PetscRandomDestroy(&random));
-    PetscCall(Measure(n, c, its, reps, b, x));
+    PetscCall(Measure(n, c, its, contest->reps, b, x));
     for (PetscInt k = 0; k < n; k++) {
       PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-20s %9s %-8s %-10s %9.1f us, each %9.1f us\n", name, c[k].pc,
                             c[k].type, c[k].ksp, c[k].us, c[k].each));
-      if (csv)
-        fprintf(csv, "%s,%lld,%.0f,%d,%s,%s,%s,%lld,%.3f,%.3f,%s,%s\n", name, (long long)rows, info.nz_used, (int)size,
-                c[k].pc, c[k].type, c[k].ksp, (long long)its, c[k].us, c[k].each, DeviceOn ? Device.name : "host",
-                ResultsSource(DeviceOn ? Device.name : NULL));
+      PetscCall(ContestRecord(contest, name, A, "%s,%s,%s,%lld,%.3f,%.3f", c[k].pc, c[k].type, c[k].ksp, (long long)its,
+                              c[k].us, c[k].each));
       PetscCall(ContenderDestroy(&c[k]));
     }
-    if (csv) (void)fflush(csv); /* the run may be interrupted */
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&b));
   }
@@ -175,39 +178,20 @@ static PetscErrorCode RunMatrix(const char *name, PetscInt ntypes, char *types[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Run(void)
-{
-  char    *matrices[MAXIMUM], *types[MAXIMUM], *pcs[MAXIMUM];
-  PetscInt nmatrices, ntypes, npcs, its = 100, reps = 5;
-  Results  results;
-  FILE    *csv;
-
-  PetscFunctionBeginUser;
-  PetscCall(DeviceOpen());
-  PetscCall(GetNames("-matrices",
-                     DeviceOn ? "bratu:32,bratu:100,bratu:200,stencil7:32,stencil7:100,stencil7:200,fem27:68:3"
-                              : "stencil7:20,fem27:6:3",
-                     MAXIMUM, &nmatrices, matrices));
-  PetscCall(GetNames("-types", "aij:cg,aij:pipecg,sellp:cg,sellp:devicecg", MAXIMUM, &ntypes, types));
-  PetscCall(GetNames("-pcs", "none,jacobi,pbjacobi", MAXIMUM, &npcs, pcs));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-its", &its, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-reps", &reps, NULL));
-  PetscCheck(its > 0 && reps > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-its and -reps must be positive");
-  PetscCall(OpenCSV("matrix,rows,nonzeros,ranks,pc,type,ksp,its,us,each,device," RESULTS_SOURCE, &results, &csv));
-  for (PetscInt k = 0; k < nmatrices; k++) PetscCall(RunMatrix(matrices[k], ntypes, types, npcs, pcs, its, reps, csv));
-  PetscCall(CloseCSV(csv, &results));
-  PetscCall(FreeNames(nmatrices, matrices));
-  PetscCall(FreeNames(ntypes, types));
-  PetscCall(FreeNames(npcs, pcs));
-  PetscCall(DeviceClose());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscSpMVInitializePackage());
-  PetscCall(Run());
-  PetscCall(PetscFinalize());
-  return 0;
+  static const Benchmark krylov = {
+      .help            = help,
+      .matrices        = "stencil7:20,fem27:6:3",
+      .device_matrices = "bratu:32,bratu:100,bratu:200,stencil7:32,stencil7:100,stencil7:200,fem27:68:3",
+      .types           = "aij:cg,aij:pipecg,sellp:cg,sellp:devicecg",
+      .list            = "-pcs",
+      .more            = "none,jacobi,pbjacobi",
+      .columns         = CONTEST_MATRIX "pc,type,ksp,its,us,each" CONTEST_SOURCE,
+      .reps            = 5,
+      .options         = Options,
+      .run             = RunMatrix,
+  };
+
+  return ContestMain(argc, argv, &krylov);
 }

@@ -13,18 +13,14 @@ static char help[] =
    rounding error, whatever the tolerance. The preconditioner is Jacobi.
 */
 
-#include <petscspmv.h>
 #include <petscksp.h>
 #include "contenders.h"
 #include "definite.h"
 #include "timing.h"
 
-typedef struct {
-  PetscInt  ntypes, nrtols, max_it;
-  char     *types[MAXIMUM];
-  PetscReal rtols[MAXIMUM];
-  FILE     *csv;
-} Settings;
+/* -rtols, -max_it */
+static PetscInt  nrtols = MAXIMUM, max_it = 5000;
+static PetscReal rtols[MAXIMUM];
 
 /* The largest error of y = A x over the rows, in units of |A||x|, computed from the host's A, x and y */
 static PetscErrorCode ProductError(Mat A, Vec x, Vec y, double *error)
@@ -105,7 +101,7 @@ static PetscErrorCode ProductTime(Mat B, Vec x, Vec y, double *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunType(const char *name, const char *type, Mat A, Mat reference, const Settings *s)
+static PetscErrorCode RunType(const char *name, const char *type, Mat A, Mat reference, FILE *csv)
 {
   Mat      B;
   Vec      x, b, r;
@@ -130,12 +126,12 @@ static PetscErrorCode RunType(const char *name, const char *type, Mat A, Mat ref
   PetscCall(KSPSetType(ksp, KSPCG));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, PCJACOBI));
-  for (PetscInt k = 0; k < s->nrtols; k++) {
+  for (PetscInt k = 0; k < nrtols; k++) {
     KSPConvergedReason reason;
     PetscReal          norm, bnorm;
     PetscInt           its;
 
-    PetscCall(KSPSetTolerances(ksp, s->rtols[k], 1e-300, 1e300, s->max_it));
+    PetscCall(KSPSetTolerances(ksp, rtols[k], 1e-300, 1e300, max_it));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetIterationNumber(ksp, &its));
@@ -145,11 +141,11 @@ static PetscErrorCode RunType(const char *name, const char *type, Mat A, Mat ref
     PetscCall(PetscPrintf(
         PETSC_COMM_SELF,
         "%-16s %-28s %9.2f us, error %8.2g, rtol %7.0e: %5" PetscInt_FMT " iterations, true residual %8.2g, %s\n", name,
-        type, 1e6 * seconds, error, (double)s->rtols[k], its, (double)(norm / bnorm), KSPConvergedReasons[reason]));
-    if (s->csv)
-      PetscCall(PetscFPrintf(PETSC_COMM_SELF, s->csv,
+        type, 1e6 * seconds, error, (double)rtols[k], its, (double)(norm / bnorm), KSPConvergedReasons[reason]));
+    if (csv)
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv,
                              "%s,%" PetscInt_FMT ",%.0f,%s,%.9g,%.4g,%.0e,%" PetscInt_FMT ",%s,%.4g,%s\n", name, rows,
-                             info.nz_used, type, seconds, error, (double)s->rtols[k], its, KSPConvergedReasons[reason],
+                             info.nz_used, type, seconds, error, (double)rtols[k], its, KSPConvergedReasons[reason],
                              (double)(norm / bnorm), ResultsSource(DeviceOn ? Device.name : NULL)));
   }
   PetscCall(KSPDestroy(&ksp));
@@ -160,57 +156,49 @@ static PetscErrorCode RunType(const char *name, const char *type, Mat A, Mat ref
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode GetSettings(Settings *s)
+static PetscErrorCode Options(const Contest *contest)
 {
-  static const PetscReal rtols[] = {1e-4, 1e-6, 1e-8, 1e-10};
+  static const PetscReal by_default[] = {1e-4, 1e-6, 1e-8, 1e-10};
+  PetscMPIInt            size;
   PetscBool              set;
 
   PetscFunctionBeginUser;
-  s->max_it = 5000;
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-max_it", &s->max_it, NULL));
-  PetscCall(
-      GetNames("-types", "aij,sellp,sellp:-mat_spmv_single,evchyb:-mat_spmv_single", MAXIMUM, &s->ntypes, s->types));
-  s->nrtols = MAXIMUM;
-  PetscCall(PetscOptionsGetRealArray(NULL, NULL, "-rtols", s->rtols, &s->nrtols, &set));
-  if (!set) {
-    s->nrtols = PETSC_STATIC_ARRAY_LENGTH(rtols);
-    PetscCall(PetscArraycpy(s->rtols, rtols, s->nrtols));
-  }
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "One process");
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-max_it", &max_it, NULL));
+  PetscCall(PetscOptionsGetRealArray(NULL, NULL, "-rtols", rtols, &nrtols, &set));
+  if (set) PetscFunctionReturn(PETSC_SUCCESS);
+  nrtols = PETSC_STATIC_ARRAY_LENGTH(by_default);
+  PetscCall(PetscArraycpy(rtols, by_default, nrtols));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMatrix(const char *name, Contest *contest)
+{
+  Mat A, reference;
+
+  PetscFunctionBeginUser;
+  PetscCall(DefiniteCreate(name, &A));
+  PetscCall(ContenderCreate("aij", A, &reference));
+  for (PetscInt t = 0; t < contest->ntypes; t++)
+    PetscCall(RunType(name, contest->types[t], A, reference, contest->csv));
+  PetscCall(MatDestroy(&reference));
+  PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  static Settings s;
-  static char    *matrices[MAXIMUM];
-  PetscInt        n;
-  PetscMPIInt     size;
-  Results         csv;
+  static const Benchmark single = {
+      .help            = help,
+      .matrices        = "bratu:20,stencil7:20,fem27:8:3",
+      .device_matrices = "bratu:100,stencil7:100,fem27:40:3",
+      .types           = "aij,sellp,sellp:-mat_spmv_single,evchyb:-mat_spmv_single",
+      .columns         = "matrix,rows,entries,type,seconds,error,rtol,iterations,reason,true_residual," RESULTS_SOURCE,
+      .reps            = 1,
+      .options         = Options,
+      .run             = RunMatrix,
+  };
 
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscSpMVInitializePackage());
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "One process");
-  PetscCall(DeviceOpen());
-  PetscCall(GetSettings(&s));
-  PetscCall(GetNames("-matrices", DeviceOn ? "bratu:100,stencil7:100,fem27:40:3" : "bratu:20,stencil7:20,fem27:8:3",
-                     MAXIMUM, &n, matrices));
-  PetscCall(OpenCSV("matrix,rows,entries,type,seconds,error,rtol,iterations,reason,true_residual," RESULTS_SOURCE, &csv,
-                    &s.csv));
-  for (PetscInt k = 0; k < n; k++) {
-    Mat A, reference;
-
-    PetscCall(DefiniteCreate(matrices[k], &A));
-    PetscCall(ContenderCreate("aij", A, &reference));
-    for (PetscInt t = 0; t < s.ntypes; t++) PetscCall(RunType(matrices[k], s.types[t], A, reference, &s));
-    PetscCall(MatDestroy(&reference));
-    PetscCall(MatDestroy(&A));
-  }
-  PetscCall(FreeNames(n, matrices));
-  PetscCall(FreeNames(s.ntypes, s.types));
-  PetscCall(CloseCSV(s.csv, &csv));
-  PetscCall(DeviceClose());
-  PetscCall(PetscFinalize());
-  return 0;
+  return ContestMain(argc, argv, &single);
 }

@@ -58,6 +58,21 @@ __device__ __forceinline__ Scalar Preconditioned(const CycleArgs &c, unsigned i,
   return in ? Multiplied(c.solve.d[i], y) : y;
 }
 
+struct BeginArgs {
+  CycleArgs c;
+  State     first;
+  PetscReal beta;
+};
+
+__global__ void gmres_begin(BeginArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+{
+  AwaitPrevious();
+  *g.c.solve.state        = g.first;
+  g.c.scale[0]            = 1 / g.beta;
+  g.c.g[0]                = Num::zero();
+  *(PetscReal *)&g.c.g[0] = g.beta;
+}
+
 // The shared memory that AddColumn() needs
 constexpr size_t ColumnBytes(int k)
 {
@@ -309,7 +324,7 @@ struct _n_SpMVCudaGMRES {
   CycleArgs        c       = {};
   PetscScalar     *product = nullptr;              // BLOCKS on the left
   bool             again = false, pending = false; // pending: the last column is still to be added
-  Kernel           project, project_blocks, sum, subtract, normalize, solve, correct;
+  Kernel           begin, project, project_blocks, sum, subtract, normalize, solve, correct;
 
   cudaError_t Create(SpMVCudaKrylov with, int most)
   {
@@ -328,6 +343,7 @@ struct _n_SpMVCudaGMRES {
     c.g      = c.sine + room;
     c.h      = c.g + room;
     c.scale  = scale;
+    begin.Choose((const void *)gmres_begin);
     project.Choose((const void *)gmres_project<false>);
     project_blocks.Choose((const void *)gmres_project<true>);
     sum.Choose((const void *)gmres_sum);
@@ -405,35 +421,32 @@ cudaError_t SpMVCudaGMRESDestroy(SpMVCudaGMRES *gmres)
 cudaError_t SpMVCudaGMRESBegin(SpMVCudaGMRES gmres, const SpMVCudaGMRESCycle *cycle, cudaStream_t stream)
 {
   if (cycle->n > SPMVCUDA_MAX_SIZE || cycle->bs > SPMV_KRYLOV_BLOCK) return cudaErrorNotSupported;
-  const bool      points = cycle->pc == SPMV_KRYLOV_PC_POINTS, blocks = cycle->pc == SPMV_KRYLOV_PC_BLOCKS;
-  CycleArgs      &c = gmres->c;
-  State           first{};
-  const PetscReal one[2] = {1 / cycle->beta, cycle->beta};
-  Scalar          beta   = {};
-  c.solve.n              = cycle->n;
-  c.solve.bs             = cycle->bs;
-  c.solve.early          = cycle->early;
-  c.solve.pc             = cycle->pc;
-  c.solve.norm           = cycle->norm;
-  c.solve.d              = (const Scalar *)cycle->d;
-  c.left                 = points && cycle->left;
-  c.right                = (points || blocks) && !cycle->left;
-  c.normalized           = cycle->normalized;
-  c.flexible             = cycle->flexible;
-  c.haptol               = cycle->haptol;
-  c.before               = cycle->before;
-  c.next                 = (Scalar *)cycle->next;
-  gmres->product         = blocks && cycle->left ? cycle->product : nullptr;
-  gmres->again           = cycle->again;
-  first.until            = cycle->until;
-  first.its              = 1;
-  memcpy(&beta, &one[1], sizeof(PetscReal));
-  SPMV_TRY(gmres->krylov->Begin(c.solve, first, stream));
+  const bool points = cycle->pc == SPMV_KRYLOV_PC_POINTS, blocks = cycle->pc == SPMV_KRYLOV_PC_BLOCKS;
+  CycleArgs &c = gmres->c;
+  State      first{};
+  c.solve.n      = cycle->n;
+  c.solve.bs     = cycle->bs;
+  c.solve.early  = cycle->early;
+  c.solve.pc     = cycle->pc;
+  c.solve.norm   = cycle->norm;
+  c.solve.d      = (const Scalar *)cycle->d;
+  c.left         = points && cycle->left;
+  c.right        = (points || blocks) && !cycle->left;
+  c.normalized   = cycle->normalized;
+  c.flexible     = cycle->flexible;
+  c.haptol       = cycle->haptol;
+  c.before       = cycle->before;
+  c.next         = (Scalar *)cycle->next;
+  gmres->product = blocks && cycle->left ? cycle->product : nullptr;
+  gmres->again   = cycle->again;
+  first.until    = cycle->until;
+  first.its      = 1;
+  first.norm     = cycle->norm;
+  SPMV_TRY(gmres->krylov->Prepare(c.solve, stream));
   c.several      = c.solve.ranks.outside || c.solve.ranks.size > 1;
   gmres->pending = false;
   __atomic_store_n(&c.solve.progress->status, PackStatus(SPMV_KRYLOV_ITERATING, 1, 0), __ATOMIC_RELEASE);
-  SPMV_TRY(cudaMemcpyAsync(c.scale, one, sizeof(PetscReal), cudaMemcpyHostToDevice, stream));
-  return cudaMemcpyAsync(c.g, &beta, sizeof(beta), cudaMemcpyHostToDevice, stream);
+  return gmres->begin.Launch(1, 1, BeginArgs{c, first, cycle->beta}, false, {}, stream);
 }
 
 cudaError_t SpMVCudaGMRESStep(SpMVCudaGMRES gmres, int k, PetscScalar *const v[], cudaStream_t stream)
@@ -457,6 +470,7 @@ cudaError_t SpMVCudaGMRESSolve(SpMVCudaGMRES gmres, int k, cudaStream_t stream, 
   const SolveTriangle args = {gmres->c, k, gmres->singular};
   unsigned            is   = 0;
   SPMV_TRY(gmres->solve.Launch(1, SPMV_GMRES_MOST, args, false, {}, stream));
+  if (!singular) return cudaSuccess;
   SPMV_TRY(Fetch(&is, (const unsigned *)gmres->singular, 1, stream));
   *singular = is ? PETSC_TRUE : PETSC_FALSE;
   return cudaSuccess;

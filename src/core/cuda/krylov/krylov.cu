@@ -63,7 +63,7 @@ cudaError_t _n_SpMVCudaKrylov::CreateSums()
   return cudaDeviceSynchronize(); // so that work in all streams sees the counters as 0
 }
 
-cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t stream)
+cudaError_t _n_SpMVCudaKrylov::Prepare(SolveArgs &g, cudaStream_t stream)
 {
   g.state    = state;
   g.partial  = partial;
@@ -71,9 +71,15 @@ cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t str
   g.progress = progress;
   g.ranks    = ranks;
   g.partials = {};
-  first.norm = g.norm;
   SPMV_TRY(order.Enter(stream, true));
   Forget();
+  return cudaSuccess;
+}
+
+cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t stream)
+{
+  SPMV_TRY(Prepare(g, stream));
+  first.norm = g.norm;
   return begin.Launch(1, 1, StateArgs{state, first}, false, {}, stream);
 }
 

@@ -421,7 +421,8 @@ struct _n_SpMVCudaKrylov {
     std::fill(progress->norm, progress->norm + SPMV_KRYLOV_NORMS, spmv::EMPTY);
     __atomic_store_n(&progress->status, 0ull, __ATOMIC_RELEASE);
   }
-  // Completes the arguments of a method and sets the initial state of a solve
+  // Completes the arguments of a method and resets what the host sees; Begin() also sets the initial state of a solve
+  cudaError_t Prepare(spmv::SolveArgs &, cudaStream_t);
   cudaError_t Begin(spmv::SolveArgs &, spmv::State, cudaStream_t);
   // Memory for the partial sums of a product
   cudaError_t ReservePartials(size_t count)

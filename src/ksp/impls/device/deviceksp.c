@@ -124,14 +124,10 @@ PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, PetscErrorCode (*method)(K
 {
   KSP_Device *d;
   PetscErrorCode (*create)(KSP);
-  PetscBool chebyshev;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(type, KSPCHEBYSHEV, &chebyshev));
-  if (chebyshev)
-    create = KSPCreate_PETScChebyshev;
-  else
-    PetscCall(PetscFunctionListFind(KSPList, type, &create));
+  PetscCall(PetscFunctionListFind(KSPList, type, &create));
+  if (create == KSPCreate_DeviceChebyshev) create = KSPCreate_PETScChebyshev;
   PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_UNKNOWN_TYPE, "PETSc has no KSP type %s", type);
   PetscCall((*create)(ksp));
   PetscCall(PetscNew(&d));
@@ -180,20 +176,16 @@ PetscErrorCode KSPSolve_Device(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  If there is a device, KSPCHEBYSHEV is replaced by KSPDEVICECHEBYSHEV: the smoothers of PCMG and PCGAMG have type
-  KSPCHEBYSHEV by default, and PCGAMG passes its eigenvalue estimates to no other type. For other matrices and on the
-  host, KSPCHEBYSHEV works as before
-*/
-static PetscErrorCode KSPDeviceReplaceChebyshev(PetscBool device)
+PetscErrorCode KSPDeviceReplaceType_Private(PetscFunctionList *list, const char type[], void (*ours)(void),
+                                            void (**petsc)(void))
 {
-  PetscErrorCode (*create)(KSP);
+  void (*create)(void);
 
   PetscFunctionBegin;
-  PetscCall(KSPInitializePackage());
-  PetscCall(PetscFunctionListFind(KSPList, KSPCHEBYSHEV, &create));
-  if (create != KSPCreate_DeviceChebyshev) KSPCreate_PETScChebyshev = create;
-  if (device) PetscCall(KSPRegister(KSPCHEBYSHEV, KSPCreate_DeviceChebyshev));
+  PetscCall(PetscFunctionListFind(*list, type, &create));
+  if (!create || create == ours) PetscFunctionReturn(PETSC_SUCCESS);
+  *petsc = create;
+  PetscCall(PetscFunctionListAdd(list, type, ours));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -221,9 +213,12 @@ static PetscErrorCode KSPCreate_DeviceBiCGStab(KSP ksp)
 PetscErrorCode KSPDeviceRegister(PetscBool device)
 {
   PetscFunctionBegin;
-  PetscCall(KSPDeviceReplaceChebyshev(device));
-  if (device && KSPDeviceCUDA.registerorthog) PetscCall((*KSPDeviceCUDA.registerorthog)());
-  if (device && KSPDeviceCUDA.registerpcs) PetscCall((*KSPDeviceCUDA.registerpcs)());
+  PetscCall(KSPInitializePackage());
+  /* The smoothers of PCMG and PCGAMG have type KSPCHEBYSHEV by default, and PCGAMG passes its eigenvalue estimates to no
+     other type. For other matrices and on the host, KSPCHEBYSHEV works as before */
+  if (device)
+    PetscCall(KSPDeviceReplaceType(KSPList, KSPCHEBYSHEV, KSPCreate_DeviceChebyshev, &KSPCreate_PETScChebyshev));
+  if (device && KSPDeviceCUDA.replacetypes) PetscCall((*KSPDeviceCUDA.replacetypes)());
   PetscCall(KSPRegister(KSPDEVICECG, KSPCreate_DeviceCG));
   PetscCall(KSPRegister(KSPDEVICEBCGS, KSPCreate_DeviceBCGS));
   PetscCall(KSPRegister("devicebicgstab", KSPCreate_DeviceBiCGStab));

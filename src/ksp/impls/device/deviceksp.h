@@ -53,8 +53,7 @@ typedef struct {
   PetscErrorCode (*whynot)(KSP, KSP_Device *, char why[], size_t);
   PetscErrorCode (*view)(const KSP_Device *, PetscViewer); /* after a solve on the device */
   PetscErrorCode (*reset)(KSP_Device *);
-  PetscErrorCode (*registerorthog)(void); /* replaces the orthogonalization of PETSc's GMRES and its variants */
-  PetscErrorCode (*registerpcs)(void);    /* replaces functions of PETSc's PCGAMG and PCJACOBI */
+  PetscErrorCode (*replacetypes)(void); /* of KSPGMRES and its variants, PCGAMG and PCJACOBI */
   /* devicebatch.h: solves the problems of this process, if it can be done on the device; gets the results; frees */
   PetscErrorCode (*batch)(KSP, struct _n_KSP_DeviceBatch *, Mat, const PetscInt first[], PetscBool *done);
   PetscErrorCode (*batchfetch)(struct _n_KSP_DeviceBatch *);
@@ -62,7 +61,13 @@ typedef struct {
 } KSPDeviceBackend;
 PETSC_INTERN const KSPDeviceBackend KSPDeviceCUDA;
 
-/* deviceksp.c */
+/* deviceksp.c: */
+
+/* Makes `ours` the constructor of a type of PETSc, unless it is so already; *petsc becomes PETSc's, which `ours` calls */
+#define KSPDeviceReplaceType(list, type, ours, petsc) \
+  KSPDeviceReplaceType_Private(&(list), type, (void (*)(void))(ours), (void (**)(void))(petsc))
+PETSC_INTERN PetscErrorCode KSPDeviceReplaceType_Private(PetscFunctionList *, const char[], void (*)(void),
+                                                         void (**)(void));
 PETSC_INTERN PetscErrorCode KSPDeviceRegister(PetscBool device);
 /* Gives ksp PETSc's type and a KSP_Device; `method` (or NULL) adds the method's solve on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceCreate(KSP, KSPType, PetscErrorCode (*method)(KSP, KSP_Device *));

@@ -53,11 +53,13 @@ static PetscErrorCode KSPDeviceView_CUDA(const KSP_Device *d, PetscViewer viewer
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPDeviceRegisterPCs(void)
+static PetscErrorCode KSPDeviceReplaceTypes(void)
 {
   PetscFunctionBegin;
-  PetscCall(PCGAMGDeviceRegister());
-  PetscCall(PCJacobiDeviceRegister());
+  PetscCall(PCInitializePackage());
+  PetscCall(KSPOrthogReplaceTypes());
+  PetscCall(PCGAMGReplaceType());
+  PetscCall(PCJacobiReplaceType());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -70,8 +72,7 @@ const KSPDeviceBackend KSPDeviceCUDA = {
     .view      = KSPDeviceView_CUDA,
     .reset     = KSPDeviceRunReset,
 
-    .registerorthog = KSPDeviceRegisterOrthog,
-    .registerpcs    = KSPDeviceRegisterPCs,
+    .replacetypes = KSPDeviceReplaceTypes,
 
     .batch      = KSPDeviceBatchSolve_CUDA,
     .batchfetch = KSPDeviceBatchFetch_CUDA,

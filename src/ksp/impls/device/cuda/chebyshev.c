@@ -137,21 +137,13 @@ static PetscErrorCode KSPDeviceChebyshevSolve(KSP ksp, KSP_Device *d)
 static PetscErrorCode KSPDeviceWhyNot_Chebyshev(KSP ksp, char why[], size_t len)
 {
   const KSPDeviceChebyshevData *data = (const KSPDeviceChebyshevData *)ksp->data;
-  MatNullSpace                  null;
-  Mat                           A, P;
-  PetscBool                     right, fused;
-  PetscInt                      bs = 1;
+  SpMVKrylovPC                  kind;
+  PetscBool                     right;
+  PetscInt                      bs;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceChebyshevCheck(ksp, &right));
-  PetscCall(PCGetOperators(ksp->pc, &A, &P));
-  PetscCall(MatGetNullSpace(A, &null));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &fused, PCNONE, PCJACOBI, PCPBJACOBI, ""));
-  if (fused)
-    PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &fused));
-  else
-    bs = SPMV_KRYLOV_BLOCK + 1;
-  if (fused) PetscCall(MatGetBlockSize(P, &bs));
+  PetscCall(KSPDeviceClassifyPC(ksp, &kind, &bs));
   if (ksp->normtype != KSP_NORM_NONE)
     PetscCall(PetscStrncpy(why, "norms are computed (-ksp_norm_type none for a smoother)", len));
   else if (ksp->max_it < 1 || ksp->err_hist || ksp->pc_side != PC_LEFT || ksp->reason)
@@ -161,11 +153,10 @@ static PetscErrorCode KSPDeviceWhyNot_Chebyshev(KSP ksp, char why[], size_t len)
     PetscCall(PetscStrncpy(why, "KSPCHEBYSHEV's private data have another layout in this PETSc", len));
   else if (data->kind != KSP_CHEBYSHEV_FIRST)
     PetscCall(PetscStrncpy(why, "polynomials of the fourth kind", len));
-  else if (null)
-    PetscCall(PetscStrncpy(why, "a null space", len));
-  else if (bs > SPMV_KRYLOV_BLOCK)
-    PetscCall(
-        PetscStrncpy(why, "the preconditioner is not none, jacobi, or pbjacobi with blocks of up to 8 rows", len));
+  else if (kind == SPMV_KRYLOV_PC_APPLIED)
+    PetscCall(PetscStrncpy(
+        why, "a null space, or a preconditioner that is not none, jacobi, or pbjacobi with blocks of up to 8 rows",
+        len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -176,12 +167,11 @@ PetscErrorCode KSPDeviceSetNoise(Mat A, Vec b)
   PetscInt     first, n;
   PetscScalar *x;
   cudaStream_t stream;
-  PetscBool    device, bound;
+  char         why[256] = "";
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
-  PetscCall(VecBoundToCPU(b, &bound));
-  if (!device || bound || !SpMVCudaIsSupported()) {
+  PetscCall(KSPDeviceWhyNotVec(b, why, sizeof(why)));
+  if (why[0] || !SpMVCudaIsSupported()) {
     PetscCall(KSPSetNoisy_Private(A, b));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -258,12 +248,11 @@ static PetscErrorCode VecDuplicateVecs_KSPDevice(Vec x, PetscInt n, Vec *vecs[])
 
 PetscErrorCode KSPDeviceAllocateAtOnce(Vec x)
 {
-  PetscBool device, bound;
+  char why[256] = "";
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
-  PetscCall(VecBoundToCPU(x, &bound));
-  if (device && !bound && SpMVCudaIsSupported()) x->ops->duplicatevecs = VecDuplicateVecs_KSPDevice;
+  PetscCall(KSPDeviceWhyNotVec(x, why, sizeof(why)));
+  if (!why[0] && SpMVCudaIsSupported()) x->ops->duplicatevecs = VecDuplicateVecs_KSPDevice;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -274,7 +263,7 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
 {
   KSPDeviceChebyshevData *data = (KSPDeviceChebyshevData *)ksp->data;
   Vec                     b = ksp->vec_rhs, x = ksp->vec_sol, noise;
-  Mat_SpMV               *spmv;
+  char                    why[256];
   PetscBool               right, estimates;
   PetscErrorCode          ierr;
   Mat                     A;
@@ -282,11 +271,10 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
   PetscFunctionBegin;
   PetscCall(KSPDeviceChebyshevCheck(ksp, &right));
   PetscCall(KSPGetOperators(ksp, &A, NULL));
-  PetscCall(MatSpMVGet(A, &spmv));
+  PetscCall(MatSpMVWhyNot_CUDA(A, NULL, why, sizeof(why)));
   /* PCGAMG takes its estimates back when the matrix has new values, and PETSc's set-up then creates the estimator */
   estimates = (PetscBool)(data->kspest || data->emin_provided == 0. || data->emax_provided == 0.);
-  if (!right || !data->usenoisy || !estimates || !spmv || !spmv->device || A->boundtocpu || !ksp->work ||
-      ksp->nwork < 2) {
+  if (!right || !data->usenoisy || !estimates || why[0] || !ksp->work || ksp->nwork < 2) {
     PetscCall((*KSPSetUp_PETScChebyshev)(ksp));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

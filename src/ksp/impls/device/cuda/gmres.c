@@ -268,12 +268,13 @@ static PetscErrorCode KSPDeviceGMRESBuild(KSP ksp, KSP_Device *d, PetscInt k, Ve
   KSPDeviceGMRES *gm  = (KSPDeviceGMRES *)d->method;
   const PetscBool in  = (PetscBool)(run->pc == SPMV_KRYLOV_PC_APPLIED && ksp->pc_side != PC_LEFT && !gm->flexible);
   PetscScalar    *x;
-  PetscBool       singular;
+  PetscBool       singular = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (to != ksp->vec_sol) PetscCall(VecCopy(ksp->vec_sol, to));
   if (!k) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(SpMVCudaGMRESSolve(gm->gmres, (int)k, run->stream, &singular));
+  /* while the iterations go on, no entry of the diagonal is zero: the host need not wait */
+  PetscCallCUDA(SpMVCudaGMRESSolve(gm->gmres, (int)k, run->stream, run->status.reason ? &singular : NULL));
   if (singular) {
     PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED,
                "GMRES has broken down: the matrix or the preconditioner is singular");

@@ -128,6 +128,28 @@ static PetscErrorCode KSPDeviceGetArray(KSPDeviceRun *run, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode KSPDeviceClassifyPC(KSP ksp, SpMVKrylovPC *kind, PetscInt *bs)
+{
+  MatNullSpace null;
+  Mat          A, P;
+  PetscBool    none, jacobi, blocks;
+
+  PetscFunctionBegin;
+  *kind = SPMV_KRYLOV_PC_APPLIED;
+  *bs   = 1;
+  PetscCall(PCGetOperators(ksp->pc, &A, &P));
+  PetscCall(MatGetNullSpace(A, &null));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &blocks));
+  if (blocks) PetscCall(MatGetBlockSize(P, bs));
+  if (!null && *bs <= SPMV_KRYLOV_BLOCK && (none || jacobi || blocks))
+    *kind = none ? SPMV_KRYLOV_PC_NONE : *bs > 1 ? SPMV_KRYLOV_PC_BLOCKS : SPMV_KRYLOV_PC_POINTS;
+  else
+    *bs = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The entries are obtained by applying the preconditioner to unit vectors, one for each position in a block. This needs
   no access to the preconditioner's data, and the entries are bitwise the same, because all other terms of its sums are
@@ -135,34 +157,16 @@ static PetscErrorCode KSPDeviceGetArray(KSPDeviceRun *run, PetscInt n)
 */
 PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
 {
-  MatNullSpace null;
-  Mat          P;
-  PetscBool    none, jacobi, blocks;
-  PetscInt     n;
-  PetscScalar *a = NULL;
-
+  Mat            P;
+  PetscInt       n;
+  PetscScalar   *a = NULL;
   KSPDevicePCKey key;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  run->pc = SPMV_KRYLOV_PC_APPLIED;
-  run->bs = 1;
-  PetscCall(MatGetNullSpace(run->A, &null));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &blocks));
-  if (null || !(none || jacobi || blocks)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (none) {
-    run->pc = SPMV_KRYLOV_PC_NONE;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  PetscCall(KSPDeviceClassifyPC(ksp, &run->pc, &run->bs));
+  if (run->pc == SPMV_KRYLOV_PC_NONE || run->pc == SPMV_KRYLOV_PC_APPLIED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  if (blocks) PetscCall(MatGetBlockSize(P, &run->bs));
-  if (run->bs > SPMV_KRYLOV_BLOCK) {
-    run->bs = 1;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  run->pc = run->bs > 1 ? SPMV_KRYLOV_PC_BLOCKS : SPMV_KRYLOV_PC_POINTS;
   PetscCall(KSPDevicePCKeySet(ksp->pc, P, &key));
   if (run->d && !memcmp(&key, &run->pckey, sizeof(key))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetLocalSize(u, &n));

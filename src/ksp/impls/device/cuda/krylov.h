@@ -63,18 +63,16 @@ PETSC_INTERN PetscErrorCode KSPDeviceCreate_BCGS(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_GMRES(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_Chebyshev(KSP, KSP_Device *);
 
-/* orthog.c: replaces the orthogonalization of PETSc's GMRES, FGMRES, LGMRES and DGMRES */
-PETSC_INTERN PetscErrorCode KSPDeviceRegisterOrthog(void);
+/* Replace types of PETSc. orthog.c: KSPGMRES, KSPFGMRES, KSPLGMRES and KSPDGMRES; ksp/pc/impls: PCGAMG and PCJACOBI */
+PETSC_INTERN PetscErrorCode KSPOrthogReplaceTypes(void);
+PETSC_INTERN PetscErrorCode PCGAMGReplaceType(void);
+PETSC_INTERN PetscErrorCode PCJacobiReplaceType(void);
 
 /* chebyshev.c: the noise from which PETSc estimates eigenvalues */
 PETSC_INTERN PetscErrorCode KSPDeviceSetNoise(Mat, Vec);
 /* VecDuplicateVecs() then makes one allocation on the device: an estimate needs 12 vectors, and cudaMalloc() takes as
    long as one of its iterations */
 PETSC_INTERN PetscErrorCode KSPDeviceAllocateAtOnce(Vec);
-
-/* ksp/pc/impls/gamg/cuda/gamg.c, ksp/pc/impls/jacobi/cuda/jacobi.c */
-PETSC_INTERN PetscErrorCode PCGAMGDeviceRegister(void);
-PETSC_INTERN PetscErrorCode PCJacobiDeviceRegister(void);
 
 /* backend.c: adds to `why`, if it is empty, why the kernels cannot use a vector */
 PETSC_INTERN PetscErrorCode KSPDeviceWhyNotVec(Vec, char why[], size_t);
@@ -93,7 +91,9 @@ PETSC_INTERN PetscErrorCode KSPDeviceCheckMemory(cudaError_t, char why[], size_t
 PETSC_INTERN PetscErrorCode KSPDeviceRunCreate(KSP, KSP_Device *, char why[], size_t);
 /* Prepares a solve, except for the vectors' arrays: the sums over ranks and the product */
 PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *);
-/* Determines whether the kernels apply the preconditioner, and if so gets its entries; u and v are overwritten */
+/* Determines whether the kernels can apply the preconditioner; bs: the rows of its blocks */
+PETSC_INTERN PetscErrorCode KSPDeviceClassifyPC(KSP, SpMVKrylovPC *, PetscInt *bs);
+/* The same for a solve, of which the kernels then have the entries; u and v are overwritten */
 PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);
 /* Gets the array of a vector that our kernels write, and marks the vector's values as new and on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceTouch(Vec, PetscScalar **);

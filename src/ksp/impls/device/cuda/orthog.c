@@ -152,21 +152,6 @@ static PetscErrorCode KSPOrthogArrays(KSP ksp, KSPOrthog *o, PetscInt n, Vec z, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPOrthogIsOnDevice(Vec v, PetscBool *is)
-{
-  PetscBool bound;
-  PetscInt  m;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, is, VECSEQCUDA, VECMPICUDA, ""));
-  if (*is) {
-    PetscCall(VecBoundToCPU(v, &bound));
-    PetscCall(VecGetLocalSize(v, &m));
-    *is = (PetscBool)(!bound && m <= SPMVCUDA_MAX_SIZE);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A KSPOrthogonalizationFn */
 static PetscErrorCode KSPOrthogonalization_Device(KSP ksp, Vec V[], PetscInt n, Vec x, PetscScalar h[])
 {
@@ -218,22 +203,21 @@ static cudaError_t KSPOrthogPrepare(PetscInt restart)
 static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
 {
   MPI_Comm    comm = PetscObjectComm((PetscObject)ksp);
-  Mat_SpMV   *spmv;
   Mat         A;
   PetscMPIInt size;
   PetscInt    restart = 30; /* that of DGMRES cannot be read */
-  PetscBool   is      = PETSC_FALSE;
   cudaError_t error   = cudaSuccess;
+  char        why[256];
   int         all;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (o->use && spmv && spmv->device && !A->boundtocpu && ksp->orthog == KSPOrthogonalizationClassicalGramSchmidt)
-    PetscCall(KSPOrthogIsOnDevice(ksp->vec_sol, &is));
+  PetscCall(MatSpMVWhyNot_CUDA(A, o->use ? NULL : "-ksp_device_orthogonalization 0", why, sizeof(why)));
+  PetscCall(KSPDeviceWhyNotVec(ksp->vec_sol, why, sizeof(why)));
+  all = !why[0] && ksp->orthog == KSPOrthogonalizationClassicalGramSchmidt;
   PetscTryMethod(ksp, "KSPGMRESGetRestart_C", (KSP, PetscInt *), (ksp, &restart));
-  if (is) error = KSPOrthogPrepare(restart);
-  all = is && !error;
+  if (all) error = KSPOrthogPrepare(restart);
+  if (error) all = 0;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, comm));
   if (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported)
@@ -322,24 +306,12 @@ KSPOrthogType(FGMRES);
 KSPOrthogType(LGMRES);
 KSPOrthogType(DGMRES);
 
-PetscErrorCode KSPDeviceRegisterOrthog(void)
+PetscErrorCode KSPOrthogReplaceTypes(void)
 {
-  const struct {
-    KSPType type;
-    PetscErrorCode (**petsc)(KSP);
-    PetscErrorCode (*ours)(KSP);
-  } types[] = {{KSPGMRES, &KSPCreate_PETScGMRES, KSPCreate_OrthogGMRES},
-               {KSPFGMRES, &KSPCreate_PETScFGMRES, KSPCreate_OrthogFGMRES},
-               {KSPLGMRES, &KSPCreate_PETScLGMRES, KSPCreate_OrthogLGMRES},
-               {KSPDGMRES, &KSPCreate_PETScDGMRES, KSPCreate_OrthogDGMRES}};
-  PetscErrorCode (*create)(KSP);
-
   PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
-    PetscCall(PetscFunctionListFind(KSPList, types[k].type, &create));
-    if (!create || create == types[k].ours) continue;
-    *types[k].petsc = create;
-    PetscCall(KSPRegister(types[k].type, types[k].ours));
-  }
+  PetscCall(KSPDeviceReplaceType(KSPList, KSPGMRES, KSPCreate_OrthogGMRES, &KSPCreate_PETScGMRES));
+  PetscCall(KSPDeviceReplaceType(KSPList, KSPFGMRES, KSPCreate_OrthogFGMRES, &KSPCreate_PETScFGMRES));
+  PetscCall(KSPDeviceReplaceType(KSPList, KSPLGMRES, KSPCreate_OrthogLGMRES, &KSPCreate_PETScLGMRES));
+  PetscCall(KSPDeviceReplaceType(KSPList, KSPDGMRES, KSPCreate_OrthogDGMRES, &KSPCreate_PETScDGMRES));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

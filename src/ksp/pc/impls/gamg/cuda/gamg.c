@@ -161,22 +161,16 @@ static PetscErrorCode PCCreate_GAMGDevice(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode PCGAMGDeviceRegister(void)
+PetscErrorCode PCGAMGReplaceType(void)
 {
-  PetscErrorCode (*create)(PC);
-
   PetscFunctionBegin;
-  PetscCall(PCInitializePackage());
-  PetscCall(PetscFunctionListFind(PCList, PCGAMG, &create));
-  if (!create || create == PCCreate_GAMGDevice) PetscFunctionReturn(PETSC_SUCCESS);
-  PCCreate_PETScGAMG = create;
-  PetscCall(PCRegister(PCGAMG, PCCreate_GAMGDevice));
+  PetscCall(KSPDeviceReplaceType(PCList, PCGAMG, PCCreate_GAMGDevice, &PCCreate_PETScGAMG));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #else
 
-PetscErrorCode PCGAMGDeviceRegister(void)
+PetscErrorCode PCGAMGReplaceType(void)
 {
   PetscFunctionBegin;
   PetscCall(PetscInfo(NULL, "PCGAMG is set up by PETSc's functions: the set-up on the device is for PETSc 3.26\n"));

@@ -85,15 +85,9 @@ static PetscErrorCode PCCreate_DeviceJacobi(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode PCJacobiDeviceRegister(void)
+PetscErrorCode PCJacobiReplaceType(void)
 {
-  PetscErrorCode (*create)(PC);
-
   PetscFunctionBegin;
-  PetscCall(PCInitializePackage());
-  PetscCall(PetscFunctionListFind(PCList, PCJACOBI, &create));
-  if (!create || create == PCCreate_DeviceJacobi) PetscFunctionReturn(PETSC_SUCCESS);
-  PCCreate_PETScJacobi = create;
-  PetscCall(PCRegister(PCJACOBI, PCCreate_DeviceJacobi));
+  PetscCall(KSPDeviceReplaceType(PCList, PCJACOBI, PCCreate_DeviceJacobi, &PCCreate_PETScJacobi));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
