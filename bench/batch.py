@@ -215,8 +215,7 @@ def table(rows):
 def page(data, svg):
     """Prints the page, which shows the chart svg"""
     print(f"# Batched products\n\n{data[0]['device']}, by `bench/batch`, drawn by `bench/batch.py` (docs/batch.md). Problems of the set marked twin are "
-          f"generated. Errors, in units of what rounding may do: at most {max(r['error'] for r in data):.2g}.\n\n"
-          f"![Gflop/s]({svg})")
+          f"generated. Errors, in units of what rounding may do: at most {max(r['error'] for r in data):.2g}.\n\n![Gflop/s]({svg})")
     if any(r["type"] == "batch:slices" for r in data):
         print("\nThe type had layouts and kernels of its own when this was measured (slices and sellp, by its own choice), and the paper's kernels were among its options.")
     five = [r for r in data if r["figure"] == 5 and r["type"] == "batch" and r["over_aij"] > 0]

@@ -29,7 +29,7 @@ pages = manualpages.read()
 names = manualpages.names(pages)
 
 # What is in which part of the site; a part is a page of its own. Documents that are in none are added to the user guide
-PARTS = {"guide": ("User guide", "docs/options docs/types docs/python docs/install docs/fortran docs/clients docs/examples docs/batch docs/krylov docs/gamg docs/halo"),
+PARTS = {"guide": ("User guide", "docs/tutorial docs/using docs/troubleshooting docs/profiling docs/options docs/types docs/python docs/install docs/fortran docs/clients docs/examples docs/batch docs/krylov docs/gamg docs/halo docs/glossary"),
          "formats": ("How it works", "docs/formats docs/kernels docs/paper-kernels"),
          "development": ("Development", "CONTRIBUTING docs/testing docs/petsc-issues CHANGELOG SECURITY")}
 

@@ -3,6 +3,7 @@
 # and need no file of PETSc's own
 
 prefix     ?= /usr/local
+bindir     ?= $(prefix)/bin
 libdir     ?= $(prefix)/lib
 includedir ?= $(prefix)/include
 mandir     ?= $(prefix)/share/man
@@ -14,7 +15,7 @@ pcdir    := $(libdir)/pkgconfig
 # All that install installs and uninstall removes, but for the man pages
 INSTALLED = $(libdir)/$(SONAME) $(libdir)/libpetscspmv.so $(includedir)/petscspmv.h $(includedir)/petscspmv.F90 $(pcdir)/petscspmv.pc \
             $(cmakedir)/petscspmvConfig.cmake $(cmakedir)/petscspmvConfigVersion.cmake \
-            $(libdir)/libpetscspmv_fortran.a $(moddir)/petscspmv.mod $(pcdir)/petscspmv-fortran.pc
+            $(libdir)/libpetscspmv_fortran.a $(moddir)/petscspmv.mod $(pcdir)/petscspmv-fortran.pc $(bindir)/petscspmv-doctor
 
 folders = $(patsubst -I%,%,$(filter -I%,$1))
 # From $1 to $2, which need not exist yet
@@ -33,10 +34,11 @@ define fill
 endef
 
 install: $(LIBRARY) $(FORTRAN_LIB)
-	install -d $(addprefix $(DESTDIR),$(pcdir) $(cmakedir) $(includedir))
+	install -d $(addprefix $(DESTDIR),$(pcdir) $(cmakedir) $(includedir) $(bindir))
 	install -m 755 $(B)/lib/$(SONAME) $(DESTDIR)$(libdir)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libpetscspmv.so
 	install -m 644 include/petscspmv.h src/fortran/petscspmv.F90 $(DESTDIR)$(includedir)
+	install -m 755 python/petscspmv/doctor.py $(DESTDIR)$(bindir)/petscspmv-doctor
 	$(call fill,petscspmv.pc.in,$(pcdir)/petscspmv.pc)
 	$(call fill,petscspmvConfig.cmake.in,$(cmakedir)/petscspmvConfig.cmake)
 	$(call fill,petscspmvConfigVersion.cmake.in,$(cmakedir)/petscspmvConfigVersion.cmake)

@@ -1,41 +1,43 @@
 #!/usr/bin/env python3
-"""Compares the numbers of README.md and docs with the CSV files of docs/results that they come from: checkdocs.py [folder of the repository]
+"""Compares the numbers of README.md and docs with what was measured: checkdocs.py [-write] [folder of the repository]
 
-numbers.txt lists for each document the sentences and table rows with the measurements of their numbers, by the functions below. What a text says must be what the CSV
-files give, rounded as the format says. PAGES are the pages that the scripts of bench write from the CSV files: they are written again, and each line must be the same.
+results.txt lists the rows of docs/results/README.md, and numbers.txt for each document the sentences and table rows with numbers, by the functions below. A text must say what that page
+says, or what the CSV files give, rounded as the format says. PAGES are written again from the CSV files, and each line must be the same; -write writes them. A row of the results is
+marked if what it measures (SUBJECTS) was changed after the commit that its CSV file names.
 """
 
 import contextlib
 import csv
+import fnmatch
 import functools
 import io
 import math
 import pathlib
 import re
-import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
-import types
 
 sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
 sys.path += [str(BENCH / folder) for folder in (".", "lib", "products", "solves", "papers")]
 import batch
-import hosts as baselines
 import paper
-import scalingreport
 import solvereport
-import table
+from published import TABLE_III
 from report import Report
+from results import shortened
+from tables import key
 
-ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
+ARGUMENTS = [a for a in sys.argv[1:] if a != "-write"]
+ROOT = pathlib.Path(ARGUMENTS[0] if ARGUMENTS else __file__).resolve()
 ROOT = ROOT if ROOT.is_dir() else ROOT.parent.parent
 OURS = ("sellp", "evchyb")
-BASES = ("aij", "aijperm", "sell", "mkl")
 PAPER = ("sellp:-mat_sellp_kernel paper", "evchyb:-mat_evchyb_kernel paper")
 CG = ("aij cg none", "sellp cg none", "sellp devicecg none", "sellp devicecg jacobi")
 OTHERS = ("aij bcgs", "sellp bcgs", "sellp devicebicgstab", "aij chebyshev", "sellp chebyshev", "sellp devicechebyshev")
+GAMG = ("stencil7:96", "fem27:40:3", "elasticity:39")
 GMRES = ("aij gmres", "sellp gmres", "sellp devicegmres")
 
 # ---- measurements
@@ -84,9 +86,8 @@ def spgemm(matrix, product, column):
     return [float(r[column]) for r in read("spgemm") if (r["matrix"], r["product"]) == (matrix, product)]
 
 
-def spgemm_ratios():
-    ratios = [float(r["cusparse_numeric_ms"]) / float(r["numeric_ms"]) for r in read("spgemm")]
-    return [min(ratios), max(ratios)]
+def spgemm_over():
+    return [float(r["cusparse_numeric_ms"]) / float(r["numeric_ms"]) for r in read("spgemm")]
 
 
 def count(name, column):
@@ -122,15 +123,6 @@ class Products:
     def get(self, matrix, kind, column="warm_ratio"):
         return float(self.at.get((matrix, kind), {}).get(column) or 0)
 
-    def best(self, matrix):
-        return max(self.get(matrix, t) for t in OURS)
-
-    def bests(self):
-        return [self.best(m) for m in self.matrices]
-
-    def mean_least(self):
-        return mean(self.bests()), min(self.bests())
-
     def ends(self, kind):
         return ends(v for v in (self.get(m, kind) for m in self.matrices) if v > 0)
 
@@ -142,38 +134,15 @@ class Products:
         return ends(self.get(m, kind, column) / self.get(m, kind, "warm_s") for m in self.matrices if self.get(m, kind, column) > 0)
 
 
-gpu, host, xeon, sellcuda = map(Products, ("h200", "host", "host-xeon", "sellcuda"))
+gpu, host = map(Products, ("h200", "host"))
 
 
-MESH_KINDS = {  # each matrix is of the first kind of which its name has a word
-    "transposed": ("^T",), "multigrid": ("coarse:", "interpolation:"), "blocks": ("elastic", "velocity"), "classical": ("classical",), "random": ("random",), "stokes": ("taylor-hood",), "scalar": ("mesh:",),
-}
+MESH_KINDS = {"multigrid": "coarse: interpolation:", "classical": "classical", "blocks": "elastic velocity", "random": "random", "stokes": "taylor-hood", "scalar": "mesh:"}
 
 
 def mesh_kind(matrix):
-    return next(k for k, words in MESH_KINDS.items() if any(w in matrix for w in words))
-
-
-def meshes(kind=None, name="meshes-h200"):
-    """Matrices of unstructured meshes: their number, the mean and the least speed of the better of ours; None: of all products that are not transposed"""
-    measured = Products(name)
-    found = [measured.best(m) for m in measured.matrices if (mesh_kind(m) == kind if kind else mesh_kind(m) != "transposed")]
-    return len(found), mean(found), min(found)
-
-
-def meshes_host(kind=None, native=True, others=("aij", "aijperm", "sell", "mkl")):
-    """The same on one core, over the fastest of others in the same process, with the PETSc that is compiled for the processor or Debian's"""
-    times = {}
-    for r in read("meshes-host"):
-        if ("native" in r["flags"]) == native:
-            times.setdefault(r["matrix"], {})[r["type"]] = float(r["warm_s"])
-    found = [min(t[k] for k in others) / min(t[k] for k in OURS) for m, t in times.items() if kind in (None, mesh_kind(m))]
-    return len(found), mean(found), min(found)
-
-
-def mesh_mean(kind, name="meshes-h200"):
-    measured = Products(name)
-    return mean(measured.get(m, kind) for m in measured.matrices if "^T" not in m)
+    """The first of which the matrix's name has a word"""
+    return next((k for k, words in MESH_KINDS.items() if any(w in matrix for w in words.split())), None)
 
 
 def spans(column):
@@ -185,39 +154,9 @@ def bytes_of_row(kind):
     return gpu.get("stencil7:200", kind, "bytes") / int(gpu.at["stencil7:200", kind]["rows"]) - 16
 
 
-def native(kinds):
-    """How much faster sellp is than the fastest of these types, with the PETSc that is compiled for the processor, on one process"""
-    times = {(r["matrix"], r["type"]): float(r["warm_s"]) for r in read("hosts") if r["ranks"] == "1" and "native" in r["flags"]}
-    return mean(min(times[m, k] for k in kinds if (m, k) in times) / times[m, "sellp"] for m in {m for m, _ in times})
-
-
-def over_all():
-    """How much faster sellp is than the fastest other type with any of the PETScs, with the one compiled for the processor and with the other, on one process; on how many
-    matrices the former's AIJ is slower than the other's; how far apart sellp's own times with the two are at most"""
-    times = {("native" in r["flags"], r["matrix"], r["type"]): float(r["warm_s"]) for r in read("hosts") if r["ranks"] == "1"}
-    names = {matrix for _, matrix, _ in times}
-    best = {m: min(times[n, m, k] for n in (True, False) for k in BASES if (n, m, k) in times) for m in names}
-    apart = [times[True, m, "sellp"] / times[False, m, "sellp"] for m in names]
-    slower = sum(times[True, m, "aij"] > times[False, m, "aij"] for m in names)
-    return [*(mean(best[m] / times[n, m, "sellp"] for m in names) for n in (True, False)), slower, max(max(x, 1 / x) for x in apart)]
-
-
 def product(kind):
     """Of Bratu 200^3 on one, two and four GPUs, us; ours by peers"""
     return [min(get(f"scaling product_us program=bench ranks={n} matrix=bratu:200 type={kind} halo={'peer' if n > 1 and kind in OURS else ''}")) for n in (1, 2, 4)]
-
-
-def over_aijcusparse():
-    return [a / b for a, b in zip(product("aijcusparse"), product("sellp"))]
-
-
-def transports(matrix):
-    return [min(get(f"scaling-transports product_us program=bench ranks=2 matrix={matrix} type=sellp halo={t}")) for t in ("peer", "nccl")]
-
-
-def two_h100s(mpi):
-    aij, sellp = each(f"cuda-aware product_us mpi={mpi} bench ranks=2 bratu:200", "aijcusparse", "type=sellp")
-    return aij / sellp
 
 
 def aware(query):
@@ -229,29 +168,24 @@ def aware(query):
     return [*times, times[1] / times[3], *more, *(times[1] / x for x in more)]
 
 
-def over_ours(times, others, ours):
-    """Of measurements by matrix and contender: time of the best of the others over that of the best of ours, geometric mean and smallest"""
-    found = [min(times[m, k] for k in others) / min(times[m, k] for k in ours) for m in dict.fromkeys(m for m, _ in times)]
-    return mean(found), min(found)
-
-
-def over_peer(variants, name="peers"):
-    """Other products of bench/products/peers, the best of these variants"""
-    return over_ours(grouped(f"{name} us", "matrix", "variant"), variants.split(), OURS)
-
-
-def over_cusparse(columns, layout=""):
-    """Products with dense matrices, the best of cuSPARSE's algorithms"""
-    times = {(m, f"{t}:{how}"): s for (m, t, how), s in grouped(f"columns-cusparse us columns={columns}", "matrix", "type", "method").items()}
-    return over_ours(times, [f"cusparse:csr{k}{layout}" for k in (1, 2, 3)], [f"{t}:product" for t in OURS])
-
-
-def columns2(how):
-    return [get(f"columns-2gpus us stencil7:200 ranks=2 columns={k} {how}")[0] for k in (2, 4, 8)]
+def over(file, others, kind=None, ours="sellp", column="warm_s", **where):
+    """Time of the fastest of the others (patterns of types) over that of ours, geometric mean and smallest, of matrices of a kind, of rows with these values"""
+    times = {}
+    for r in read(file):
+        if kind in (None, mesh_kind(r["matrix"]), "transposed") and ("^T" in r["matrix"]) == (kind == "transposed") and all(v in r[c] for c, v in where.items()):
+            times.setdefault(r["matrix"], {})[r.get("variant") or r["type"]] = float(r[column])
+    found = [min(s for t, s in at.items() if any(fnmatch.fnmatch(t, o) for o in others.split())) / min(at[t] for t in ours.split()) for at in times.values()]
+    return [mean(found), min(found), len(found)]
 
 
 def columns(k):
     return [x for m in ("stencil7:200", "fem27:60:3", "stencil7:32") for x in each(f"columns us {m} columns={k}", "aij product", "sellp loop", "sellp product")]
+
+
+def offload():
+    """How much faster KSPSolve is with -mat_spmv_replace"""
+    ms = {tuple(r[c] for c in ("problem", "n", "way", "ranks", "matrix")): float(r["ms"]) for r in read("offload")}
+    return [s / ms[(*what, "replaced")] for (*what, matrix), s in ms.items() if matrix == "aijcusparse"]
 
 
 def over_columns(columns, kind="aij", method="product", file="columns"):
@@ -284,16 +218,6 @@ def first_host_most():
     return [len(matrices), *(max(of_aij(m, kind)[k] for m in matrices) for k in (1, 2) for kind in OURS)]
 
 
-def few_products():
-    """The longest that a matrix took with our types, over aij: an arrow after 12 products, and any other after 4 to 100"""
-    rows = [r for r in read("few-products") if r["commit"] != "d69003d"]
-    aij = {r["matrix"]: r for r in rows if r["type"] == "aij"}
-    at = [k for k in rows[0] if k.startswith("us_")]
-    worst = {m: max((float(r[k]) / float(aij[m][k]), k) for r in rows if r["matrix"] == m for k in at) for m in aij}
-    arrow, k = worst.pop("arrow:100000")
-    return [arrow, k[3:], max(worst.values())[0]]
-
-
 def assembly(matrix, arrays):
     """Of aijcusparse, which was measured once, and of sellp, the best and the worst of two runs: preallocation in s, values and values with a product in ms"""
     values = []
@@ -313,19 +237,8 @@ def solve(kind):
 
 def gains(ranks, kind, column):
     """Speeds of a type's whole solves on the host, relative to aij's, by configuration"""
-    at = grouped(f"solves {column} where=host ranks={ranks} timed=0", "config", "type")
+    at = grouped(f"solves-host {column} where=host ranks={ranks} timed=0", "config", "type")
     return [at[c, "aij"] / at[c, kind] for c, t in at if t == "aij"]
-
-
-def aij_totals():
-    """The whole program with aij on one process, in s, of each configuration"""
-    return grouped("solves total_s where=host ranks=1 timed=0 type=aij", "config").values()
-
-
-def krylov(query):
-    """The iterations on one process and on two"""
-    name, rest = query.split(" ", 1)
-    return ["/".join(sorted({r["krylov"] for r in select(f"{name} krylov {rest} ranks={n}")[0]})) for n in (1, 2)]
 
 
 @functools.lru_cache(None)
@@ -342,45 +255,24 @@ def faster(name, ranks, kind, column="solve_gain", without=()):
     return {c: types[kind][column] for c, types in by_ranks(name)[ranks].items() if c not in without and types.get(kind, {}).get(column)}
 
 
-def on_epyc():
-    """KSPSolve with our types on one process, the numbers of configurations, KSPSolve on two; how much faster the whole programs are, and the least of that"""
-    one, two = ([mean(faster("solves-epyc", n, kind).values()) for kind in OURS] for n in (1, 2))
-    totals = [faster("solves-epyc", n, kind, "gain").values() for n in (1, 2) for kind in OURS]
-    return [*one, *(len(faster("solves-epyc", n, "sellp")) for n in (1, 2)), *two, *map(mean, totals), min(map(min, totals))]
-
-
-def solves_again():
-    """Of the last runs: on one and on two GPUs the number of configurations that aijcusparse solves, and how much faster KSPSolve is with our types; on one also in gamg"""
-    means = lambda ranks: [len(faster("solves-h200", ranks, "sellp")), *(mean(faster("solves-h200", ranks, kind).values()) for kind in OURS)]
-    return [*means(1), *(faster("solves-h200", 1, kind)["gamg"] for kind in OURS), *means(2)]
-
-
-def totals_again():
-    """Of the last runs without bratu: how much faster the totals are; in how many cases their medians are more than 1.03 times the reference's, of how many, and the largest"""
-    found = [[list(faster("solves-h200", n, kind, "gain", without=["bratu"]).values()) for kind in OURS] for n in (1, 2)]
-    ratios = [[1 / g for values in of_ranks for g in values] for of_ranks in found]
-    counts = [n for values in ratios for n in (sum(v > 1.03 for v in values), len(values))]
-    return [*(mean(values) for of_ranks in found for values in of_ranks), *counts, *map(max, ratios)]
-
-
-def fastest_again():
-    """Of the last runs on one GPU without bratu: how much the totals of a program with the same type differ in the median, in %; the ratios of the fastest, and how many are above 1.03"""
-    times = {}
-    for r in read("solves-h200"):
-        if r["ranks"] == "1" and r["timed"] != "1" and not r["failed"] and r["config"] not in ("bratu", "stokes-2d"):
-            times.setdefault((r["config"], r["type"]), []).append(float(r["total_s"]))
-    ratios = [min(v) / min(times[c, "aijcusparse"]) for (c, t), v in times.items() if t in OURS]
-    return [statistics.median(100 * (max(v) / min(v) - 1) for v in times.values()), *ends(ratios), sum(r > 1.03 for r in ratios)]
-
-
 # ---- the papers, batches
 
 
 @functools.lru_cache(None)
 def formats(role):
     """Of the papers' matrices: on how many our types are the fastest or within 5 %, the mean ratio, and that of the matrices with node blocks and of the others"""
-    found = Report(str(ROOT / "docs/results/paper"), "paper.md", charts=False).parts(["ours"])[role]["ours"]
-    return [found[k] for k in ("good", "mean", "block_mean", "rest_mean") if k in found]
+    found = Report(str(ROOT / "docs/results/paper"), "paper.md", short=True).parts(["ours"])[role]["ours"]
+    return [found[k] for k in ("good", "mean", "block_mean", "rest_mean", "least") if k in found]
+
+
+def formats_least(role):
+    return formats(role)[-1]
+
+
+def sellp_paper():
+    """The matrices of SELL-P's paper, and how much faster its kernel is on them than aijcusparse"""
+    times = {(key(r["matrix"]), r["format"]): float(r["seconds"]) for r in read("paper/h200-all") if r["measurement"] == "matrices"}
+    return len(TABLE_III), mean(times[m, "petsc:aijcusparse"] / times[m, "sellp-paper"] for m in TABLE_III)
 
 
 def single():
@@ -401,15 +293,8 @@ def batched():
     return [mean(over), min(over), min(r["over_loop"] for r in rows), 100 * min(shares)]
 
 
-def batched_by_all():
-    """The number of matrices of figure 5 on which all kernels ran with 10,000 problems"""
-    return sum(c["batch"]["figure"] == 5 and c["batch"]["problems"] == 10000 for c in batch.cases(batch.read(str(ROOT / "docs/results/batch-10000.csv"))))
-
-
-def batch_origins():
-    """How many matrices of figure 5 are from files, and twins"""
-    origins = {r["case"]: r["origin"] for r in batch.read(str(ROOT / "docs/results/batch.csv")) if r["figure"] == 5}
-    return [sum(x == kind for x in origins.values()) for kind in ("file", "twin")]
+def batch_count():
+    return len({r["case"] for r in batch.read(str(ROOT / "docs/results/batch.csv")) if r["figure"] == 5})
 
 
 # ---- logs, and the files themselves
@@ -422,76 +307,125 @@ def tests(log, section):
 
 def core_checks():
     """The checks of the device core's tests in the last run: all of them, and the fewest and the most with another precision"""
-    text = (ROOT / "docs/results/h200-core-tests.log").read_text().partition("# One H200, commit 3b441e0")[2]
+    text = (ROOT / "docs/results/tests.log").read_text().partition("# One H200, commit 3b441e0")[2]
     found = {name: int(n) for name, n in re.findall(r"^(\S+ \w+): (\d+) checks passed$", text, re.M)}
     return [found["cuda-core full"], *ends(n for name, n in found.items() if name.split()[0] in ("float", "double-int64", "complex", "complex-float"))]
 
 
 def injected(what):
     """The allocations that failed on one rank of a GPU (0), or the phases (1), of each type"""
-    text = (ROOT / "docs/results/h200-fuzz.log").read_text()
+    text = (ROOT / "docs/results/tests.log").read_text()
     return [re.search(rf"^{kind}, 1 rank: (\d+) allocations failed in (\d+) phases, 0 failed$", text, re.M)[1 + what] for kind in OURS]
 
 
-def unnamed():
-    """The number of CSV files of measurements that lack a column that names the commit, and of all"""
-    files = [p.relative_to(ROOT / "docs/results").with_suffix("").as_posix() for p in (ROOT / "docs/results").rglob("*.csv") if p.name != "patterns.csv"]
-    return sum("commit" not in read(name)[0] for name in files), len(files)
+# ---- the page of results
+
+HOST, DEVICE = "src/core/*.c src/core/*.h", "src/core/cuda/{base,layout,product}"
+SUBJECTS = {  # the folders of src that a CSV file measures
+    "host": f"{HOST} src/mat/impls/sellp/rules.c", "columns-host": HOST, "first-host": HOST, "meshes-host": HOST, "solves-host": HOST, "host-matrices": HOST,
+    **dict.fromkeys(("h200", "meshes-h200", "gamg-levels", "tiles", "peers", "columns", "h200-all", "h200-single", "batch"), DEVICE),
+    **dict.fromkeys(("krylov", "krylov-2gpus", "krylov-gmres", "krylov-gmres-2gpus"), "src/core/cuda/{product,krylov} src/ksp/impls/device"),
+    **dict.fromkeys(("scaling", "cuda-aware"), "src/core/cuda/{product,halo,krylov} src/mat/impls/spmv/cuda"),
+    "solves-h200": f"{DEVICE} src/core/cuda/{{krylov,amg}} src/ksp src/mat/impls/spmv/cuda", "first-h200": "src/core/cuda/layout src/mat/impls/spmv/cuda",
+    "smallsolves-host": "src/core/batch*", "gamg": "src/core/cuda/{amg,spgemm} src/ksp/pc", "spgemm": "src/core/cuda/spgemm", "assembly": "src/core/cuda/base src/mat/impls/spmv/cusparse", "offload": "src/mat/impls/spmv",
+}  # fmt: skip
+
+
+def older(name, commits):
+    """Whether what a CSV file measures was changed after one of these commits; None if git does not know"""
+    paths = [":(glob)" + p + ("" if "*" in p else "/**") for word in SUBJECTS[name].split() for p in spread(word)]
+    changed = False
+    for commit in commits:
+        log = subprocess.run(["git", "-C", str(ROOT), "log", "-1", "--format=%h", f"{re.match('[0-9a-f]*', commit)[0]}..HEAD", "--", *paths], capture_output=True, text=True, check=False)
+        if log.returncode:
+            return None
+        changed = changed or bool(log.stdout)
+    return changed
+
+
+def spread(word):
+    """a/{b,c} -> a/b, a/c"""
+    head, brace, rest = word.partition("{")
+    return [head + middle + rest.partition("}")[2] for middle in rest.partition("}")[0].split(",")] if brace else [word]
+
+
+def rows():
+    """The rows of results.txt, with their numbers"""
+    for line in re.sub(r"\n  +", " ", (pathlib.Path(__file__).parent / "results.txt").read_text().partition("\n== ")[2]).splitlines()[1:]:
+        if line:
+            what, figure, worst, base, matrices, command, name = (c.strip() for c in line.split("|"))
+            yield what, *map(filled, (figure, worst, base, matrices)), command, name
+
+
+def commit_cell(what, name, commits):
+    mark = older(name.rpartition("/")[2], commits)
+    if mark is None:  # as the page has it
+        mark = bool(re.search(rf"^\| {re.escape(what)} \|.*, older than its code \|", (ROOT / "docs/results/README.md").read_text(), re.M))
+    return ", ".join(commits) + (", older than its code" if mark else "")
+
+
+def results_page(target):
+    lines = [(pathlib.Path(__file__).parent / "results.txt").read_text().partition("\n-- ")[2].partition("\n== ")[0].partition("\n")[2].strip(), "",
+             "| what | figure | worst | over | matrices | machine, PETSc | commit | command | file |", "|" + "---|" * 9]  # fmt: skip
+    for what, figure, worst, base, matrices, command, name in rows():
+        measured = {c: sorted({r[c] for r in read(name) if r.get(c)}) for c in ("machine", "petsc", "commit")}
+        commit = commit_cell(what, name, measured["commit"])
+        lines.append(f"| {what} | {figure} | {worst} | {base} | {matrices} | {', '.join(measured['machine'])}; {', '.join(measured['petsc'])} | {commit} | {command} | [{name}.csv]({name}.csv) |")
+    target.write_text("\n".join(lines) + "\n")
+
+
+def page(what, column="figure"):
+    """A cell of the page, as it is there"""
+    names = ["what", "figure", "worst", "over", "matrices"]
+    line = next(x for x in (ROOT / "docs/results/README.md").read_text().splitlines() if x.startswith(f"| {what} |"))
+    return line.split(" | ")[names.index(column)].strip("| ")
+
+
+def speed_chart(target):
+    """Bars: how fast sellp, and the fastest of the others, are relative to aijcusparse and aij"""
+    parts = [("one H200: over aijcusparse", "h200", "aijcusparse", ("sellp", "cuSPARSE's fastest"), "cusparse:*"), ("one core: over aij", "host", "aij", ("sellp", "the fastest of aij, sell, MKL"), "aij sell mkl")]
+    out, y = [], 14
+    for title, name, base, labels, others in parts:
+        times = {}
+        for r in read(name):
+            times.setdefault(r["matrix"], {})[r["type"]] = float(r["warm_s"])
+        out.append(f'<text x="4" y="{y}" font-weight="bold">{title}</text>')
+        for k, (label, color) in enumerate(zip(labels, ("#1f77b4", "#bbbbbb"))):
+            out.append(f'<rect x="{260 + 90 * k}" y="{y - 9}" width="10" height="10" fill="{color}"/><text x="{274 + 90 * k}" y="{y}">{label}</text>')
+        for matrix, at in times.items():
+            if matrix.endswith(".mtx") or "sellp" not in at:
+                continue
+            y += 26
+            out.append(f'<text x="4" y="{y}">{matrix}</text>')
+            speeds = at[base] / at["sellp"], at[base] / min(s for t, s in at.items() if any(fnmatch.fnmatch(t, o) for o in f"{base} {others}".split()))
+            for k, (speed, color) in enumerate(zip(speeds, ("#1f77b4", "#bbbbbb"))):
+                out.append(f'<rect x="130" y="{y - 12 + 10 * k}" width="{70 * speed:.0f}" height="9" fill="{color}"/><text x="{134 + 70 * speed:.0f}" y="{y - 4 + 10 * k}" font-size="9">{speed:.2f}</text>')
+        y += 34
+    body = "\n".join(out)
+    target.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" width="650" height="{y - 8}" font-family="sans-serif" font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n')
 
 
 # ---- pages
 
-
 def papers(target):
-    Report(str(ROOT / "docs/results/paper"), str(target), charts=False).write(list(paper.EXPERIMENTS))
+    Report(str(ROOT / "docs/results/paper"), str(target), short=True).write(list(paper.EXPERIMENTS))
 
 
-def products(name):
-    def write(target):
-        lines = (ROOT / "docs/results" / f"{name}.md").read_text().splitlines()
-        return lambda: table.main(str(ROOT / "docs/results" / f"{name}.csv"), lines[2])  # the machine and the date are not in the CSV file
-
-    return write
+def batches(target):
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        batch.page(batch.read(str(ROOT / "docs/results/paper/batch.csv")), "batch.svg")
+    target.write_text(shortened(printed.getvalue(), 5))
 
 
-def hosts_page(target):
-    shutil.copy(ROOT / "docs/results/hosts.csv", target.parent)
-    baselines.report(types.SimpleNamespace(out=str(target.parent)))
-
-
-def solved(name):
-    return lambda target: solvereport.markdown(solvereport.load([str(ROOT / "docs/results" / f"{name}.csv")]), str(target))
-
-
-def batches(_):
-    return lambda: batch.page(batch.read(str(ROOT / "docs/results/batch.csv")), "batch.svg")
-
-
-def scaled(name):
-    return lambda target: scalingreport.markdown(scalingreport.load([str(ROOT / f"docs/results/{name}.csv")]), str(target))
-
-
-PAGES = {  # functions that write the page, or return what prints it
-    "paper.md": papers,
-    "host.md": products("host"),
-    "hosts.md": hosts_page,
-    "host-xeon.md": products("host-xeon"),
-    "h200.md": products("h200"),
-    "batch.md": batches,
-    "scaling.md": scaled("scaling"),
-    "solves.md": solved("solves"),
-    "solves-h200.md": solved("solves-h200"),
-}
+PAGES = {"README.md": results_page, "speed.svg": speed_chart, "paper.md": papers, "batch.md": batches}
 
 
 def again(name):
     """The lines of a page, written again"""
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as said:
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         target = pathlib.Path(folder) / name
-        printing = PAGES[name](target)
-        if printing:
-            printing()
-        return (said.getvalue() if printing else target.read_text()).splitlines()
+        PAGES[name](target)
+        return target.read_text().splitlines()
 
 
 def compare_pages():
@@ -499,6 +433,9 @@ def compare_pages():
     wrong = 0
     for name in PAGES:
         has, gives = (ROOT / "docs/results" / name).read_text().splitlines(), again(name)
+        if "-write" in sys.argv and has != gives:
+            (ROOT / "docs/results" / name).write_text("\n".join(gives) + "\n")
+            has = gives
         differ = [k for k in range(max(len(has), len(gives))) if has[k : k + 1] != gives[k : k + 1]]
         if differ:
             line = differ[0]
@@ -513,6 +450,21 @@ def compare_pages():
 NUMBER = r"([-+]?[0-9][0-9.,]*[0-9](?:e[-+]?[0-9]+)?|[0-9](?:e[-+]?[0-9]+)?)"
 
 
+def numbers(text):
+    """Of {FORMAT EXPRESSION}, as numbers.txt explains it"""
+    values = []
+    for formats_, expression in re.findall(r"\{([^\s{}]+) ([^}]+)\}", text):
+        found, forms = eval(expression), formats_.split(",")
+        found = list(found) if isinstance(found, (list, tuple)) else [found]
+        values += [format(v, forms[min(k, len(forms) - 1)]) for k, v in enumerate(found)]
+    return values
+
+
+def filled(text):
+    left = iter(numbers(text))
+    return re.sub(r"\{[^}]*\}", lambda _: next(left), text)
+
+
 def statements():
     """(document, its text with {} for each number, the numbers) of numbers.txt"""
     document, text = None, re.sub(r"\n  +", " ", (pathlib.Path(__file__).parent / "numbers.txt").read_text().partition("\n== ")[2])
@@ -520,15 +472,11 @@ def statements():
         if line.startswith("== "):
             document = line[3:]
         elif line:
-            values = []
-            for formats_, expression in re.findall(r"\{([^\s{}]+) ([^}]+)\}", line):
-                found, forms = eval(expression), formats_.split(",")
-                found = list(found) if isinstance(found, (list, tuple)) else [found]
-                values += [format(v, forms[min(k, len(forms) - 1)]) for k, v in enumerate(found)]
-            yield document, re.sub(r"\{[^}]*\}", "{}", line), values
+            yield document, re.sub(r"\{[^}]*\}", "{}", line), numbers(line)
 
 
 def main():
+    pages = compare_pages()
     wrong = number = 0
     texts = {}
     for document, template, values in statements():
@@ -542,7 +490,6 @@ def main():
             print(f"{document}: says '{found[0]}' where the CSV files give {', '.join(values)}")
         else:
             print(f"{document}: lacks '{template}': if the sentence has changed, change it in tests/numbers.txt")
-    pages = compare_pages()
     print(f"{number} statements compared with docs/results, {wrong} wrong; {len(PAGES)} pages written again, {pages} differ")
     return wrong + pages > 0
 

@@ -24,12 +24,13 @@ core_tests() {
     [ -x "$program" ] && [ -f "$program" ] && case $program in *.o | *.d) continue ;; esac && t "$(basename "$program")" 900 env MATRICES_DIR="$here/matrices" ${EMULATOR:-} "$program"
   done
 
-  [ -n "${SANITIZE:-}" ] || ! command -v python3 >/dev/null || t scripts 120 "$here/scripts"
+  [ -n "${SANITIZE:-}" ] || ! command -v python3 >/dev/null || t scripts 240 "$here/scripts"
 }
 
 # The library, loaded in all possible ways, its options and its help
 loading_tests() {
   local type other
+  [ -n "${SANITIZE:-}$DEVICE" ] || ! command -v python3 >/dev/null || t "petscspmv-doctor" 120 "$here/doctor.py" "$LIB" "$TESTS/load"
   for type in $types; do
     sh_ "loading $type by -dll_append" 60 prints "type: seqaij$type|type: seqaijcusparse" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type"
     sh_ "loading $type on $several ranks by -dll_append" 60 prints "type: mpiaij$type|type: mpiaijcusparse" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type"
@@ -38,7 +39,7 @@ loading_tests() {
     sh_ "help on $type" 60 prints "-mat_spmv_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -help
     sh_ "help on the halo of $type" 60 prints "-mat_spmv_halo_early" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -help
     sh_ "help lists $type" 60 prints "one of.* $type( |\))" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -help
-    sh_ "view of $type" 60 prints "$type format" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_view ::ascii_info
+    sh_ "view of $type" 60 prints "$type format${DEVICE:+ in type mpiaijcusparse}" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_view ::ascii_info
     sh_ "a wrong option of $type" 60 refuses "mat_spmv_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" "-mat_spmv_node_size" 77
     sh_ "a wrong halo of $type" 60 refuses "mat_spmv_halo" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_halo nonsense
     sh_ "a wrong share of rows of $type" 60 refuses "mat_spmv_halo_rows is 2.?: it must be" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_halo_rows 2

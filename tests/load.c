@@ -1,12 +1,29 @@
 /*
   A program that does not refer to PetscSpMV: the options decide which product it uses. tests/run loads the library and
-  sets the type in each of the ways that PETSc supports. With -lose <rank>, that rank loses its GPU at the end.
+  sets the type in each of the ways that PETSc supports. With -solve, it also solves. With -lose <rank>, that
+  rank loses its GPU at the end.
 */
-#include <petscmat.h>
+#include <petscksp.h>
 
 #if !defined(PETSC_SUCCESS)
   #define PETSC_SUCCESS ((PetscErrorCode)0)
 #endif
+
+static PetscErrorCode Solve(Mat A, Vec b, Vec x)
+{
+  KSP ksp;
+  PC  pc;
+
+  PetscFunctionBegin;
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 int main(int argc, char **argv)
 {
@@ -14,7 +31,8 @@ int main(int argc, char **argv)
   Vec         x, y;
   MatType     type;
   PetscInt    n = 200, rs, re, lose = -1;
-  PetscScalar v[] = {-1, 3, -1}, sum;
+  PetscBool   solve = PETSC_FALSE;
+  PetscScalar v[]   = {-1, 3, -1}, sum;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
@@ -63,6 +81,8 @@ int main(int argc, char **argv)
   PetscCall(VecSum(y, &sum));
   PetscCheck(PetscAbsScalar(sum - (PetscReal)(n + 2)) < 1e-4, PETSC_COMM_WORLD, PETSC_ERR_PLIB,
              "the product with other vectors is wrong: %g", (double)PetscRealPart(sum));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-solve", &solve, NULL));
+  if (solve) PetscCall(Solve(A, y, x));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "product is right, type: %s\n", type));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));

@@ -4,6 +4,7 @@
 */
 #pragma once
 
+#include <petscversion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,9 @@ typedef struct {
   char  name[4096], part[4096 + 4];
 } Results;
 
-#define RESULTS_SOURCE "machine,commit" /* the last columns of each file of results, which ResultsSource() fills */
+#define RESULTS_SOURCE "petsc,machine,commit" /* the last columns of each file, which ResultsSource() fills */
 
-/* The source of the results: the GPU, or the host's processor, and the commit, which the scripts pass in the
+/* The source of the results: PETSc, the GPU, or the host's processor, and the commit, which the scripts pass in the
    environment */
 static inline const char *ResultsSource(const char *gpu)
 {
@@ -34,7 +35,8 @@ static inline const char *ResultsSource(const char *gpu)
     }
   }
   if (f) (void)fclose(f);
-  (void)snprintf(text, sizeof(text), "\"%s\",%s", machine, commit && *commit ? commit : "unknown");
+  (void)snprintf(text, sizeof(text), "%d.%d.%d,\"%s\",%s", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR,
+                 PETSC_VERSION_SUBMINOR, machine, commit && *commit ? commit : "unknown");
   return text;
 }
 

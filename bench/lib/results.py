@@ -1,7 +1,9 @@
 """Shared by the scripts of the benchmarks: files that are either complete or do not exist, and programs that do not outlive the script"""
 
 import contextlib
+import glob
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -10,7 +12,7 @@ import time
 
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SOURCE = ("machine", "commit")  # the last columns of each results file
+SOURCE = ("petsc", "machine", "commit")  # the last columns of each results file
 
 
 def commit():
@@ -26,12 +28,29 @@ os.environ.setdefault("BENCH_COMMIT", commit())  # programs read it, too: result
 
 
 def source(gpu=""):
-    """Machine and commit, as results.h has them"""
+    """PETSc, of the folder of the programs, machine and commit, as results.h has them"""
     machine = gpu
     if not machine and os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo", errors="replace") as f:
             machine = next((line.partition(":")[2].strip() for line in f if line.startswith("model name")), "")
-    return dict(zip(SOURCE, (machine or "unknown", os.environ["BENCH_COMMIT"])))
+    built = os.environ.get("BENCH") or max(glob.glob(os.path.join(ROOT, "build/[0-9]*")), key=os.path.getmtime, default="")
+    petsc = re.search(r"build/(\d+\.\d+\.\d+)", built)
+    return dict(zip(SOURCE, (petsc[1] if petsc else os.environ.get("BENCH_PETSC", "unknown"), machine or "unknown", os.environ["BENCH_COMMIT"])))
+
+
+def shortened(text, most=12):
+    """Without charts, what can be unfolded, and tables of more rows, which the CSV files have"""
+    text = re.sub(r"<details>.*?</details>\n*|!\[.*?\]\(.*?\)\n*", "", text, flags=re.S)
+    kept = []
+    for paragraph in re.split(r"\n\n+", text):
+        rows = paragraph.count("\n") - 1
+        if paragraph.startswith("|") and rows > most:
+            paragraph = f"(Not shown: {rows} rows, which the benchmark writes.)"
+        if re.match(r"\(Not shown|Repeat with", paragraph) and kept and not re.match(r"[-#|]", kept[-1]):
+            kept[-1] += f" {paragraph}"
+        else:
+            kept.append(paragraph)
+    return "\n\n".join(kept)
 
 
 def gpu_name():

@@ -4,7 +4,7 @@ For example, after `make programs`
 
   paper.py sellp-table3 evchyb-figure15                                 # only these; BENCH=build/<tag>/bench if there are several builds
   paper.py -report                                                      # writes the report again from the existing CSV files
-  paper.py -report -out docs/results/paper -to docs/results/paper.md    # the report in git, with the results of several machines
+  paper.py -report -short -out docs/results/paper -to docs/results/paper.md    # the report in git, without charts and long tables
 
 Measuring needs only python3 and the programs. The charts need matplotlib: the system's, otherwise PyPI's in build/ (with MKL, a baseline on the host).
 """
@@ -58,6 +58,7 @@ def main():
     p.add_argument("experiments", nargs="*", metavar="experiment", help="default: all")
     p.add_argument("-measure", action="store_true", help="measure only")
     p.add_argument("-report", action="store_true", help="report only, from the CSV files that are there")
+    p.add_argument("-short", action="store_true", help="no charts and no long tables in the report")
     p.add_argument("-list", action="store_true", help="print the formats and the papers they are from")
     p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(ROOT, "build/results/paper"),
                    help="where the CSV files are; those in docs/results/paper are in git")  # fmt: skip
@@ -97,7 +98,7 @@ def main():
         failed = m.failed
     if not args.measure:
         names = wanted if args.report or args.experiments else EXPERIMENTS
-        Report(args.out, os.path.abspath(args.to)).write(names)
+        Report(args.out, os.path.abspath(args.to), args.short).write(names)
     sys.exit(1 if failed else 0)
 
 

@@ -318,7 +318,7 @@ def evchyb_table4(p):
         return None
     rows = [["GF/s", "5.34", "4.89", *(f"{t.gflops(m, f):.1f}" for f in forms)]]
     lines = [("DRAM read, GB/s", "146.80", "134.83", "dram__bytes_read.sum", 1), ("L2 read, GB/s", "124.15", "114.81", "lts__t_sectors_op_read.sum", 32),
-             ("hits in the texture or L1 cache, %", "2.00", "29.87", "l1tex__t_sector_hit_rate.pct", 0), ("hits in L2, %", "39.64", "", "lts__t_sector_hit_rate.pct", 0)]  # fmt: skip
+             ("hits in the texture or L1 cache, %", "2.00", "0.00", "l1tex__t_sector_hit_rate.pct", 0), ("hits in L2, % (paper: of the texture cache's loads, of L1's)", "39.64, 6.48", "0.00, 29.87", "lts__t_sector_hit_rate.pct", 0)]  # fmt: skip
     if r and all((m, f) in r.at for f in forms):
         for name, on, off, what, size in lines:
             rows.append([name, on, off, *(f"{r.number(m, f, what) * size / r.number(m, f, NS):.0f}" if size else f"{r.number(m, f, what):.1f}" for f in forms)])
@@ -619,23 +619,24 @@ class Report:
 
     KINDS = {"complex": "complex numbers", "single": "single precision", "64bit": "64-bit indices"}
 
-    def __init__(self, folder, target, charts=True):
-        self.folder, self.target, self.charts, self.data, self.devices = folder, target, Charts(os.path.splitext(target)[0] if charts else None), {}, {}
+    def __init__(self, folder, target, short=False):
+        self.folder, self.target, self.short, self.charts, self.data, self.devices = folder, target, short, Charts(None if short else os.path.splitext(target)[0]), {}, {}
         names = os.listdir(folder) if os.path.isdir(folder) else []
         found = [m for m in (re.match(r"(.+)-([a-z0-9]+)\.csv$", name) for name in sorted(names)) if m]
         for m in sorted(found, key=lambda m: (on_host(m[1]), "-" in m[1])):
             role, rows = "host" if on_host(m[1]) else "gpu", read(os.path.join(folder, m[0]))
             if rows and self.devices.setdefault(role, m[1]) == m[1]:
-                self.data.setdefault(role, {})[m[2]] = Table(m[1], rows)
+                for name, part in itertools.groupby(rows, lambda r, m=m: r.get("measurement", m[2])):  # DEVICE-all.csv holds several
+                    self.data.setdefault(role, {})[name] = Table(m[1], list(part))
 
     def about(self, role):
         """The device, the note on it, and the commits of its measurements"""
         device, tables, commits = self.devices[role], self.data[role], {}
         words = [next((t.rows[0]["device"] for t in tables.values() if "device" in t.rows[0]), device), *(what for word, what in self.KINDS.items() if word in device.split("-"))]
-        note = os.path.join(self.folder, f"{device}.txt")
-        if os.path.exists(note):
-            with open(note) as f:
-                words.append(f.read().strip())
+        for note in f"{device}.txt", "notes.txt":  # the latter has those of several devices
+            if os.path.exists(os.path.join(self.folder, note)):
+                with open(os.path.join(self.folder, note)) as f:
+                    words += [line.removeprefix(f"{device}: ").strip() for line in f if note != "notes.txt" or line.startswith(f"{device}: ")]
         for name, t in tables.items():
             all_ = {r.get("commit") or "unknown" for r in t.rows}
             for c in sorted(all_):
@@ -668,7 +669,7 @@ class Report:
         text = "\n\n".join(section(s, name and name[1].replace("-", "_"), parts) for name, s in named if not name or name[1] in wanted)
         os.makedirs(os.path.dirname(self.target), exist_ok=True)
         with results.whole(self.target) as f:
-            f.write(text + "\n")
+            f.write((results.shortened(text) if self.short else text) + "\n")
         print(f"wrote {os.path.relpath(self.target, results.ROOT)}")
 
 

@@ -81,7 +81,7 @@ def measure(args):
                     sys.exit(said[-2000:] + f"\nbench/products/hosts.py: exit status {p.returncode}")
                 with open(target, newline="") as f:
                     found = list(csv.DictReader(f))
-            columns = columns or ["petsc", "flags", *found[0]]
+            columns = columns or list(dict.fromkeys(["petsc", "flags", *found[0]]))
             rows += [dict(r, petsc=version, flags=flags) for r in found]
     os.makedirs(args.out, exist_ok=True)
     with results.whole(os.path.join(args.out, "hosts.csv"), newline="") as f:

@@ -1,6 +1,7 @@
 """Importing the package: before and after PETSc is initialized, with a wrong PETSc, without petsc4py."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import petscspmv
@@ -241,6 +242,12 @@ def test_option_loads(python):
     option = python("-m", "petscspmv").strip()
     code = "import sys, petsc4py; petsc4py.init(sys.argv)\nfrom petsc4py import PETSc\nA = PETSc.Mat().create(); A.setSizes((2, 2)); A.setType('sellp'); print(A.getType())"
     assert "seqaijsellp" in python("-c", code, *option.split())
+
+
+def test_doctor(python):
+    """tests/doctor.py has the set-ups that it must see through."""
+    program = "import sys, petsc4py; petsc4py.init(sys.argv)\nfrom petsc4py import PETSc"
+    assert "NO TYPE" in python("-m", "petscspmv", "--doctor", sys.executable, "-c", program, "-dll_append", petscspmv.library, fails=True)
 
 
 def test_header(python, command, tmp_path):

@@ -3,7 +3,7 @@
 #include "common.h"
 #include "../../bench/lib/patterns.h"
 
-/* Their largest relative deviation from the published figure; size, quartiles and mean are exact. docs/results/twins.md
+/* Their largest relative deviation from the published figure; size, quartiles and mean are exact. build/twins.md
    has all of them */
 static const struct {
   const char *name;

@@ -46,18 +46,21 @@ static PetscErrorCode MakeWaiting(Test *t, const char after[], Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Tests whether the set-up of A's format is pending, where that can be observed: on one rank, on the host, for the type
-   under test */
-static PetscErrorCode ExpectWaiting(Test *t, Mat A, PetscBool waits, const char when[])
+/* Tests what a view says of A's format, on one rank of the host: the number of products that it needs (0: it is set up),
+   and that there have been */
+static PetscErrorCode ExpectWaiting(Test *t, Mat A, int needed, int asked, const char when[])
 {
+  char      text[64];
   PetscBool aij, found;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   if (aij || now.device || t->size > 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(ViewContains(A, "not yet set up", &found));
-  PetscCheck(found == waits, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s the format is %s", when,
-             found ? "not yet set up" : "set up");
+  PetscCall(
+      PetscSNPrintf(text, sizeof(text), "AIJ's product until product %d (%d so far), then %s", needed, asked, t->type));
+  PetscCall(ViewContains(A, needed ? text : "not yet set up", &found));
+  PetscCheck(found == (PetscBool)(needed > 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s the view %s: %s", when,
+             needed ? "lacks" : "has", needed ? text : "not yet set up");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -90,12 +93,12 @@ PetscErrorCode SetUpAfter(Test *t, Record *r)
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   PetscCall(MakeWaiting(t, "6", &A));
-  PetscCall(ExpectWaiting(t, A, PETSC_TRUE, "before the first product"));
+  PetscCall(ExpectWaiting(t, A, 6, 0, "before the first product"));
   PetscCall(Products(t, r, A, 2));
   PetscCall(MatScale(A, 2.));
-  PetscCall(ExpectWaiting(t, A, PETSC_TRUE, "after four products"));
+  PetscCall(ExpectWaiting(t, A, 6, 4, "after four products"));
   PetscCall(Products(t, r, A, 2));
-  PetscCall(ExpectWaiting(t, A, PETSC_FALSE, "after eight products"));
+  PetscCall(ExpectWaiting(t, A, 0, 0, "after eight products"));
   for (PetscInt n = 0; n < 3; n++) {
     PetscCall(MatScale(A, 3.));
     PetscCall(Products(t, r, A, n));
@@ -105,9 +108,9 @@ PetscErrorCode SetUpAfter(Test *t, Record *r)
   PetscCall(MatDestroy(&A));
   PetscCall(MakeWaiting(t, "1000000", &A));
   PetscCall(Products(t, r, A, 1));
-  PetscCall(ExpectWaiting(t, A, PETSC_TRUE, "after few products"));
+  PetscCall(ExpectWaiting(t, A, 1000000, 2, "after few products"));
   if (!aij) PetscCall(PetscSpMVGetInfo(A, &info));
-  PetscCall(ExpectWaiting(t, A, PETSC_FALSE, "after PetscSpMVGetInfo()"));
+  PetscCall(ExpectWaiting(t, A, 0, 0, "after PetscSpMVGetInfo()"));
   PetscCall(Products(t, r, A, 1));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -9,16 +9,26 @@ static PetscInt64 SpMVStatsFormatted(const SpMVStats *stats)
   return stats->stored ? stats->nonzeros : 0;
 }
 
-/* Prints one line for a sequential matrix, or for the diagonal or off-diagonal blocks of all ranks */
-static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpMVStats *local, MPI_Comm comm,
-                                    PetscViewer viewer)
+/* On a device the type that PETSc shows is AIJCUSPARSE's, which does not name the format */
+static const char *SpMVViewType(Mat A)
 {
-  const int  numbers = (int)(offsetof(SpMVStats, node) / sizeof(PetscInt64)); /* the members that are sums */
-  SpMVStats  all     = *local;
-  char       what[256], rest[64] = "";
-  PetscInt64 unformatted = local->nonzeros - SpMVStatsFormatted(local);
+  const char *const type = ((PetscObject)A)->type_name;
+
+  return strstr(type, "cusparse") ? type : "";
+}
+
+/* Prints one line for a sequential matrix, or for the diagonal or off-diagonal blocks of all ranks */
+static PetscErrorCode SpMVViewStats(Mat A, Mat_SpMV *spmv, const char *which, const SpMVStats *local,
+                                    PetscInt64 asked[2], MPI_Comm comm, PetscViewer viewer)
+{
+  const int   numbers = (int)(offsetof(SpMVStats, node) / sizeof(PetscInt64)); /* the members that are sums */
+  SpMVStats   all     = *local;
+  char        what[256], rest[64] = "";
+  PetscInt64  unformatted = local->nonzeros - SpMVStatsFormatted(local);
+  const char *name = spmv->format->name, *type = SpMVViewType(A);
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, asked, 2, MPIU_INT64, MPI_MAX, comm));
   all.nonzeros -= unformatted;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, numbers, MPIU_INT64, MPI_SUM, comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &unformatted, 1, MPIU_INT64, MPI_SUM, comm));
@@ -28,25 +38,43 @@ static PetscErrorCode SpMVViewStats(Mat_SpMV *spmv, const char *which, const SpM
   if (all.stored) {
     PetscCall(
         PetscViewerASCIIPrintf(viewer,
-                               "%s format%s: %s, %" PetscInt64_FMT " entries stored for %" PetscInt64_FMT
+                               "%s format%s%s%s: %s, %" PetscInt64_FMT " entries stored for %" PetscInt64_FMT
                                " nonzeros (padding %.2f%%), %" PetscInt64_FMT " bytes, kernel: %s%s\n",
-                               spmv->format->name, which, what, all.stored, all.nonzeros,
+                               name, type[0] ? " in type " : "", type, which, what, all.stored, all.nonzeros,
                                all.nonzeros ? 100. * (double)(all.stored - all.nonzeros) / (double)all.nonzeros : 0.,
                                all.bytes, all.kernel, rest));
-  } else
-    PetscCall(PetscViewerASCIIPrintf(viewer, "%s format%s: nothing stored, kernel: %s\n", spmv->format->name, which,
-                                     all.kernel));
+  } else if (asked[0] > asked[1])
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "%s format%s: not yet set up: AIJ's product until product %" PetscInt64_FMT
+                                     " (%" PetscInt64_FMT " so far), then %s\n",
+                                     name, which, asked[0], asked[1], name));
+  else
+    PetscCall(PetscViewerASCIIPrintf(viewer, "%s format%s: nothing stored, kernel: %s\n", name, which, all.kernel));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSpMVGetStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats[2])
+/* Of a format that waits for products: the number that it needs, and that there have been; otherwise zeros */
+static PetscErrorCode MatSpMVViewStats_Seq(Mat A, SpMVStats *stats, PetscInt64 asked[2])
+{
+  Mat_SpMV *spmv;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGetStats_Seq(A, PETSC_FALSE, stats));
+  PetscCall(MatSpMVGet(A, &spmv));
+  if (spmv->device || spmv->host.key.mat) PetscFunctionReturn(PETSC_SUCCESS);
+  asked[0] = spmv->host.asked.needed;
+  asked[1] = SpMVAtomicGet(&spmv->host.asked.pattern);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSpMVViewStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats[2], PetscInt64 asked[2][2])
 {
   Mat block[2];
 
   PetscFunctionBegin;
   PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVGetStats_Seq(block[k], PETSC_FALSE, &stats[k]));
+  for (int k = 0; k < 2; k++) PetscCall(MatSpMVViewStats_Seq(block[k], &stats[k], asked[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -56,6 +84,7 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
   PetscViewerFormat format;
   PetscBool         isascii;
   SpMVStats         stats[2];
+  PetscInt64        asked[2][2] = {{0}};
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
@@ -73,11 +102,11 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
     const char *const which[2] = {", diagonal blocks", ", off-diagonal blocks"};
     const MPI_Comm    comm     = PetscObjectComm((PetscObject)A);
 
-    PetscCall(SpMVAgree(comm, MatSpMVGetStats_MPI(A, spmv, stats)));
-    for (int k = 0; k < 2; k++) PetscCall(SpMVViewStats(spmv, which[k], &stats[k], comm, viewer));
+    PetscCall(SpMVAgree(comm, MatSpMVViewStats_MPI(A, spmv, stats, asked)));
+    for (int k = 0; k < 2; k++) PetscCall(SpMVViewStats(A, spmv, which[k], &stats[k], asked[k], comm, viewer));
   } else {
-    PetscCall(MatSpMVGetStats_Seq(A, PETSC_FALSE, &stats[0]));
-    PetscCall(SpMVViewStats(spmv, "", &stats[0], PETSC_COMM_SELF, viewer));
+    PetscCall(MatSpMVViewStats_Seq(A, &stats[0], asked[0]));
+    PetscCall(SpMVViewStats(A, spmv, "", &stats[0], asked[0], PETSC_COMM_SELF, viewer));
   }
   if (spmv->backend) PetscCall((*spmv->backend->view)(A, spmv, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -34,10 +34,7 @@ PetscErrorCode MatSpMVGetStats_Seq(Mat A, PetscBool setup, SpMVStats *stats)
     setup = (PetscBool)(setup || SpMVKeyHasNonzeroState(&spmv->host.key, A));
     PetscCall(MatSpMVUpdateHost_Seq(A, spmv, setup, &current));
     if (current && spmv->host.store) SpMVStoreGetStats(spmv->host.store, stats);
-    if (!current)
-      stats->kernel = "AIJ's own, because the format is not yet set up";
-    else if (spmv->host.use_parent)
-      stats->kernel = "AIJ's own";
+    if (!current || spmv->host.use_parent) stats->kernel = "AIJ's own";
   }
   stats->nonzeros = (PetscInt64)info.nz_used;
   PetscFunctionReturn(PETSC_SUCCESS);
