@@ -120,8 +120,12 @@ static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDupl
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  *B   = NULL;
+  *B = NULL;
+  /* AIJCUSPARSE's function sets the operations of the new matrix once more after its type: with -mat_spmv_replace the
+     matrix would have a format by then, whose operations it would lose */
+  SpMVHiddenDepth++;
   ierr = (*spmv->parent.duplicate)(A, op, B);
+  SpMVHiddenDepth--;
   if (!ierr) ierr = MatBatchKeep(A, *B);
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
   if (ierr) PetscCall(MatDestroy(B));
