@@ -78,6 +78,14 @@ static PetscErrorCode Conversions(Mat A, Mat dense, const char *type, const char
   PetscCall(MatConvert(B, type, MAT_REUSE_MATRIX, &C));
   PetscCall(IsReplaced(C, dense, format, "a matrix that is reused for AIJ's entries"));
   PetscCall(MatDestroy(&C));
+  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &C));
+  PetscCall(MatSetType(C, type));
+  PetscCall(MatSetOption(C, MAT_FORM_EXPLICIT_TRANSPOSE, PETSC_TRUE)); /* as MFEM does */
+  PetscCall(IsReplaced(C, dense, format, "an assembled AIJ matrix whose type is set"));
+  PetscCall(MatScale(C, 2));
+  PetscCall(MatCopy(B, C, SAME_NONZERO_PATTERN)); /* as Firedrake does */
+  PetscCall(IsReplaced(C, dense, format, "a matrix that got AIJ's values"));
+  PetscCall(MatDestroy(&C));
   PetscCall(MatConvert(B, type, MAT_INPLACE_MATRIX, &B));
   PetscCall(IsReplaced(B, dense, format, "an AIJ matrix converted in place"));
   PetscCall(MatDestroy(&B));
