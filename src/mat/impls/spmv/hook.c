@@ -168,8 +168,7 @@ static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
     if (!((PetscObject)A)->type_name) PetscCall(SpMVMergedSet(A, spmv)); /* MatHeaderMerge() */
     destroy                       = spmv->parent.destroy;
     A->ops->productsetfromoptions = spmv->parent.productsetfromoptions;
-    /* A remains and gets another type or other data; otherwise MatDestroy() frees all of its functions */
-    if (((PetscObject)A)->refct > 0) PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
+    PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
     PetscCall(MatSpMVSet(A, NULL));
   }
   PetscCall((*destroy)(A));
