@@ -47,7 +47,7 @@ loading_tests() {
     sh_ "a wrong replaced type, $type" 60 refuses " for -mat_spmv_replace" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_spmv_replace nonsense
     other=$([ -n "$DEVICE" ] && echo aij || echo aijcusparse)
     sh_ "$other cannot be replaced by $type" 60 prints "-mat_spmv_replace $other does nothing" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type aij -mat_spmv_replace $other -info
-    sh_ "loading $type leaves no memory" 60 leakfree "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type"
+    sh_ "loading $type leaves no memory" 60 leakfree "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -checkfunctionlist
     sh_ "without the library $type is unknown" 60 refuses "Unknown Mat type" "${m[@]}" 1 "${load[@]}" -mat_type "$type"
   done
 }
@@ -106,7 +106,7 @@ type_tests() {
     # PETSc leaks memory after errors, and PCTFS always
     for ranks in $(numbers 1 3); do suite "names, $type, $ranks ranks" 600 env ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" "${m[@]}" $ranks "$TESTS/names" -type "$type" "${force[@]}" "${expect[@]}"; done
     [ -n "$DEVICE" ] || sh_ "memory, names, $type" 600 leakfree "${m[@]}" $several "$TESTS/names" -type "$type" "${force[@]}" -skip kaij,condensed,classical,mumps,tfs # PCTFS leaks with AIJ, too
-    sh_ "memory, $type" $limit leakfree "${m[@]}" $several "$TESTS/assembly" -type "$type" "${force[@]}" -cases norows,lengths,hole,nodes3
+    sh_ "memory, $type" $limit leakfree "${m[@]}" $several "$TESTS/assembly" -type "$type" "${force[@]}" -cases norows,lengths,hole,nodes3 -checkfunctionlist
   done
 }
 

@@ -1,9 +1,10 @@
-# The Spack recipe of PetscSpMV (Spack 1.0 and later). It was run against a stub of Spack only: untested with Spack itself.
+# The Spack recipe of PetscSpMV (Spack 1.0 and later). Run with Spack 1.2.0.dev0 and its packages of July 2026, with PETSc, MPI and compilers as externals:
+# installed for PETSc 3.18.5 and for 3.26.1 (~fortran), on Debian 12; +cuda was concretized, not installed.
 #
-#   spack repo create ~/spack-petscspmv petscspmv            # a repository of your own; then copy this file to the folder of the package
-#   spack repo add ~/spack-petscspmv/spack_repo/petscspmv    # that it printed, as packages/petscspmv/package.py
+#   spack repo create ~/spack-petscspmv petscspmv            # a repository of your own; then copy this file to its folder, as
+#   spack repo add ~/spack-petscspmv/spack_repo/petscspmv    # ~/spack-petscspmv/spack_repo/petscspmv/packages/petscspmv/package.py
 #   cd <folder of petscspmv-1.0.0.tar.gz>                    # from `make dist`
-#   spack install --no-checksum petscspmv ^petsc@3.26
+#   spack install --no-checksum petscspmv
 import os
 
 from spack_repo.builtin.build_systems.cuda import CudaPackage

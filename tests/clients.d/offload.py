@@ -1,13 +1,20 @@
-"""Programs that name PETSc's type for GPUs, aijcusparse, and no other: offload.py [-problem poisson|elasticity] [-n N] [-way offload|device]
+"""Programs that name PETSc's type for GPUs, aijcusparse, and no other:
 
--way offload, as Firedrake's OffloadPC: matrices are assembled as aij on the host, and a preconditioner converts them, with their null spaces, to aijcusparse,
-solves with vectors on the GPU and brings the solution back. -way device, as MFEM with --device cuda: the matrix and the vectors are of GPU types from the start.
+    offload.py [-problem poisson|elasticity] [-n N] [-way offload|device] [-firedrake FILE]
 
-Prints the type and the format of the matrix, the iterations, the time of a KSPSolve() and numbers of the solution. Run it with and without
+The matrix is assembled as aij on the host. -way offload, as Firedrake's OffloadPC: a preconditioner converts it, with its null spaces, to aijcusparse, solves
+with vectors on the GPU that share the host's arrays, and copies new values to the matrix on the GPU. With -firedrake, this is Firedrake's own class, from its
+file firedrake/preconditioners/offload.py. -way device, as MFEM's PetscParMatrix with --device cuda: the type of the matrix is set to aijcusparse.
+
+Prints the type and the format of the matrix, the iterations, the time of a KSPSolve(), numbers of the solution, and the residual after the matrix was doubled.
+Run it with and without
 PETSC_OPTIONS="-dll_append .../libpetscspmv.so -mat_spmv_replace aijcusparse".
 """
 
+import contextlib
+import importlib.util
 import sys
+import types
 
 import numpy as np
 import petsc4py
@@ -77,10 +84,12 @@ def elasticity(n, kind, comm):
 def assemble(n, bs, i, j, v, kind, comm):
     A = PETSc.Mat().create(comm)
     A.setSizes((n, n), bs)
-    A.setType(kind)
+    A.setType("aij")
     A.setPreallocationCOO(i.astype(PETSc.IntType), j.astype(PETSc.IntType))
     A.setValuesCOO(v.astype(PETSc.ScalarType))
     A.setOption(PETSc.Mat.Option.SPD, True)
+    if kind != "aij":
+        A.setType(kind)
     return A
 
 
@@ -102,6 +111,9 @@ class Offload:
 
     def setUp(self, pc):
         _, P = pc.getOperators()
+        if hasattr(self, "P"):
+            P.copy(self.P, structure=PETSc.Mat.Structure.SAME_NONZERO_PATTERN)
+            return
         self.P = P.convert("aijcusparse", PETSc.Mat())
         for get, set_ in (("getNullSpace", "setNullSpace"), ("getTransposeNullSpace", "setTransposeNullSpace"), ("getNearNullSpace", "setNearNullSpace")):
             space = getattr(P, get)()
@@ -110,12 +122,38 @@ class Offload:
         near = P.getNearNullSpace()
         self.ksp = set_up_solver(self.P, near if near.handle else None, "offload_", P.comm)
         self.ksp.setUp()
-        self.x, self.y = self.P.createVecs()
 
     def apply(self, pc, x, y):
-        x.copy(self.x)
-        self.ksp.solve(self.x, self.y)
-        self.y.copy(y)
+        dx, dy = (PETSc.Vec().createCUDAWithArrays(v.array_r, None, comm=v.comm) for v in (x, y))
+        self.ksp.solve(dx, dy)
+        dy.getArray(True)  # copies the solution to y's array
+
+
+def firedrake_offload(file):
+    """Firedrake's class, from its file preconditioners/offload.py; what that imports is replaced by the parts it needs"""
+
+    class PCBase:
+        def setUp(self, pc):
+            self.update(pc) if hasattr(self, "pc") else self.initialize(pc)
+
+        ksp = property(lambda self: self.pc.getKSP())
+        P = property(lambda self: self.pc.getOperators()[1])
+
+    def module(name, **names):
+        sys.modules[name] = types.ModuleType(name)
+        vars(sys.modules[name]).update(names)
+
+    context = types.SimpleNamespace(reconstruct=lambda **_: None)
+    for name in ("firedrake", "firedrake.preconditioners"):
+        module(name)
+    module("firedrake.preconditioners.assembled", PCBase=PCBase)
+    module("firedrake.petsc", PETSc=PETSc)
+    module("firedrake.utils", device_matrix_type=lambda warn: "aijcusparse", get_device_type=lambda: "CUDA")
+    module("firedrake.dmhooks", get_appctx=lambda dm: context, add_hooks=lambda *_, **__: contextlib.nullcontext())
+    spec = importlib.util.spec_from_file_location("firedrake.preconditioners.offload", file)
+    offload = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(offload)
+    return offload.OffloadPC()
 
 
 def main():
@@ -129,7 +167,11 @@ def main():
         outer = PETSc.KSP().create(comm)
         outer.setOperators(A)
         outer.setType("preonly")
-        offload = Offload()
+        file = options.getString("firedrake", "")
+        if file:
+            for name, value in (("pc_type", "ksp"), ("ksp_ksp_type", "cg"), ("ksp_ksp_rtol", 1e-8), ("ksp_pc_type", "gamg" if near else "jacobi")):
+                options["offload_" + name] = value
+        offload = firedrake_offload(file) if file else Offload()
         outer.getPC().setType("python")
         outer.getPC().setPythonContext(offload)
         outer.setUp()
@@ -150,15 +192,22 @@ def main():
         x.norm()
         times.append(PETSc.Log.getTime() - begin)
     r = b.duplicate()
-    A.mult(x, r)
-    r.axpy(-1, b)
+
+    def residual():
+        A.mult(x, r)
+        r.axpy(-1, b)
+        return r.norm() / b.norm()
+
+    first, norm, largest = residual(), x.norm(), x.max()[1]
+    A.scale(2)
+    outer.solve(b, x)
     viewer = PETSc.Viewer().createASCII("/dev/stdout", comm=comm)
     viewer.pushFormat(PETSc.Viewer.Format.ASCII_INFO)
     if options.getBool("view", False):
         P.view(viewer)
     PETSc.Sys.Print(
         f"{problem} {way}: {P.getType()}, {inner.getIterationNumber()} iterations, {1e3 * sorted(times)[1]:.3f} ms, "
-        f"residual {r.norm() / b.norm():.2e}, solution {x.norm():.10e} {x.max()[1]:.10e}"
+        f"residual {first:.2e}, solution {norm:.10e} {largest:.10e}, after doubling {residual():.2e} {2 * x.norm():.10e}"
     )
 
 

@@ -2,6 +2,25 @@
 #include "options.h"
 #include <petscdmda.h>
 
+/* On a device PETSc's type multiplies only vectors of CUDA: these are the host's */
+static PetscErrorCode MultEqualOnHost(Mat A, Mat dense, PetscBool *equal)
+{
+  Vec       v[3]; /* x, A x, dense x */
+  PetscReal norm[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(dense, &v[0], &v[1]));
+  PetscCall(VecDuplicate(v[1], &v[2]));
+  PetscCall(VecSetRandom(v[0], NULL));
+  PetscCall(MatMult(A, v[0], v[1]));
+  PetscCall(MatMult(dense, v[0], v[2]));
+  PetscCall(VecAXPY(v[1], -1, v[2]));
+  for (int k = 0; k < 2; k++) PetscCall(VecNorm(v[k + 1], NORM_INFINITY, &norm[k]));
+  *equal = (PetscBool)(norm[0] <= PETSC_SQRT_MACHINE_EPSILON * norm[1]);
+  for (int k = 0; k < 3; k++) PetscCall(VecDestroy(&v[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A has the format, and multiplies as a dense matrix does */
 static PetscErrorCode IsReplaced(Mat A, Mat dense, const char *format, const char *what)
 {
@@ -12,6 +31,7 @@ static PetscErrorCode IsReplaced(Mat A, Mat dense, const char *format, const cha
   PetscCall(PetscSpMVGetFormat(A, &has));
   PetscCall(PetscStrcmp(has, format, &same));
   if (dense) PetscCall(MatMultEqual(A, dense, 3, &equal));
+  if (dense && equal) PetscCall(MultEqualOnHost(A, dense, &equal));
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s has the format %s instead of %s", what, has ? has : "none",
              format);
   PetscCheck(equal, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s has other entries", what);
@@ -57,6 +77,14 @@ static PetscErrorCode Conversions(Mat A, Mat dense, const char *type, const char
   PetscCall(MatScale(C, 2));
   PetscCall(MatConvert(B, type, MAT_REUSE_MATRIX, &C));
   PetscCall(IsReplaced(C, dense, format, "a matrix that is reused for AIJ's entries"));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &C));
+  PetscCall(MatSetType(C, type));
+  PetscCall(MatSetOption(C, MAT_FORM_EXPLICIT_TRANSPOSE, PETSC_TRUE)); /* as MFEM does */
+  PetscCall(IsReplaced(C, dense, format, "an assembled AIJ matrix whose type is set"));
+  PetscCall(MatScale(C, 2));
+  PetscCall(MatCopy(B, C, SAME_NONZERO_PATTERN)); /* as Firedrake does */
+  PetscCall(IsReplaced(C, dense, format, "a matrix that got AIJ's values"));
   PetscCall(MatDestroy(&C));
   PetscCall(MatConvert(B, type, MAT_INPLACE_MATRIX, &B));
   PetscCall(IsReplaced(B, dense, format, "an AIJ matrix converted in place"));

@@ -120,8 +120,12 @@ static PetscErrorCode SpMVDuplicateAsParent(Mat A, const Mat_SpMV *spmv, MatDupl
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  *B   = NULL;
+  *B = NULL;
+  /* AIJCUSPARSE's function sets the operations of the new matrix once more after its type: with -mat_spmv_replace the
+     matrix would have a format by then, whose operations it would lose */
+  SpMVHiddenDepth++;
   ierr = (*spmv->parent.duplicate)(A, op, B);
+  SpMVHiddenDepth--;
   if (!ierr) ierr = MatBatchKeep(A, *B);
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
   if (ierr) PetscCall(MatDestroy(B));
@@ -164,8 +168,7 @@ static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
     if (!((PetscObject)A)->type_name) PetscCall(SpMVMergedSet(A, spmv)); /* MatHeaderMerge() */
     destroy                       = spmv->parent.destroy;
     A->ops->productsetfromoptions = spmv->parent.productsetfromoptions;
-    /* A remains and gets another type or other data; otherwise MatDestroy() frees all of its functions */
-    if (((PetscObject)A)->refct > 0) PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
+    PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
     PetscCall(MatSpMVSet(A, NULL));
   }
   PetscCall((*destroy)(A));
