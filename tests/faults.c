@@ -347,7 +347,7 @@ static PetscErrorCode SolveGAMG(Life *l)
 
 static PetscErrorCode SolveDeviceBatch(Life *l)
 {
-  return SolveBy(l, KSPDEVICEBATCH);
+  return SolveBy(l, KSPDEVICEBATCH, PCJACOBI);
 }
 
 static PetscErrorCode SolveDeviceCG(Life *l)
