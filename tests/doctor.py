@@ -79,7 +79,7 @@ CASES = {  # what it must find; the options in the environment, the command in a
     "not loaded": ("", lambda f: [program, *SET]),
     "no petsc": ("", lambda f: ["/bin/true"]),
     "type name": ("", lambda f: [program, *LOAD, "-mat_type", "selp"]),
-    "no type ": ("", lambda f: [str(pathlib.Path(program).parent / "ranks")]),  # linked with the library
+    "no type ": ("", lambda f: ["--library", f"{f}/none.so", str(pathlib.Path(program).parent / "ranks")]),  # linked with the library
     "no type": ("", lambda f: [program, *LOAD, "-solve"]),
     "not read": ("", lambda f: [program, *LOAD, "-solve", "-sub_mat_type", "sellp"]),
     "sell": ("", lambda f: [program, *LOAD, "-solve", "-mat_type", "sell"]),

@@ -1,6 +1,6 @@
 # PETSc 3.26.1 with CUDA, built from PyPI's sources, and the library, which every program in the image loads. No GPU is needed to build it:
 #   docker build -f packaging/docker/cuda.Dockerfile --build-arg CUDA_ARCH=90 -t petscspmv:cuda .
-#   docker run --rm --gpus all petscspmv:cuda ./your_program -mat_type sellp -vec_type cuda
+#   docker run --rm --gpus all -v "$PWD":/home -w /home petscspmv:cuda ./your_program -mat_type sellp -vec_type cuda
 ARG BASE=nvidia/cuda:13.0.1-devel-ubuntu24.04
 FROM $BASE
 RUN apt-get update && \

@@ -121,10 +121,16 @@ def check_gpu(library: Path) -> list[Finding]:
 # ---- the command
 
 
+def linked_library(command: list[str]) -> str | None:
+    """The library that the program is linked with, if it is."""
+    programs = (w for w in command if os.path.isfile(w) and os.access(w, os.X_OK))
+    return next((m[1] for w in programs if (m := re.search(r"libpetscspmv\S* => (/\S+)", output("ldd", w)))), None)
+
+
 def run(command: list[str], library: Path, options: str) -> Run:
     """Runs the command once."""
     with tempfile.TemporaryDirectory() as folder:
-        more = [] if re.search(r"-dll_(append|prepend)\b", f"{options} {shlex.join(command)}") else ["-dll_append", str(library)]
+        more = [] if re.search(r"-dll_(append|prepend)\b", f"{options} {shlex.join(command)}") or linked_library(command) else ["-dll_append", str(library)]
         more += ["-log_view_gpu_time"] if library.is_file() and has_gpu_code(library) else []  # without it the times of products on a GPU are not known
         more += ["-options_left", "-ksp_view", f":{folder}/view::append", "-log_view", f":{folder}/log", "-info", f"{folder}/info:sys,mat,ksp"]
         env = os.environ | {"PETSC_OPTIONS": f"{options} {' '.join(more)}"}
@@ -189,7 +195,7 @@ def check_loaded(r: Run, options: str, command: list[str], library: Path) -> lis
         change = "programs that read no options of the environment or start others with a clean one need -dll_append on their command line, or PetscSpMVInitializePackage(); see docs/clients.md"
         return [Finding("no petsc", "the program does not initialize PETSc with the options in PETSC_OPTIONS", change)]
     words = shlex.split(options) + command
-    linked = any("libpetscspmv" in output("ldd", w) for w in command if os.path.isfile(w) and os.access(w, os.X_OK)) or re.search(r"Prepending \S*petscspmv", r.info)
+    linked = linked_library(command) or re.search(r"Prepending \S*petscspmv", r.info)
     if not linked and not given(words, "-dll_append") + given(words, "-dll_prepend"):
         return [Finding("not loaded", "neither the command nor PETSC_OPTIONS names the library; it was added for this run", f"add -dll_append {library}, or set PETSC_OPTIONS to it")]
     return []
@@ -205,7 +211,7 @@ def check_type(r: Run, words: list[str]) -> list[Finding]:
     if left := re.search(r"name:(-\S*mat_type|-mat_seqaij_type) value: (\S+)", r.printed):
         prefixes = sorted(set(re.findall(r"^\s*Mat Object: \((\w+)\)", r.view, re.M)))
         prefixed = f"-{prefixes[0]}mat_type {left[2]} for the matrix with that prefix; else " if prefixes else ""
-        change = f"use {prefixed}-dm_mat_type {left[2]} if a DM creates the matrix, otherwise -mat_seqaij_type {left[2]}, which no program has to read"
+        change = f"use {prefixed}-dm_mat_type {left[2]} if a DM creates the matrix, otherwise -mat_seqaij_type {left[2]}, which no program has to read (not on a GPU; there -mat_spmv_replace)"
         return [Finding("not read", f"the program does not read {left[1]}", change)]
     other = [f"`{t}` {OTHERS[t]}" for t in used if t in OTHERS]
     if other and not set(used) & {"aij"}:
@@ -289,7 +295,7 @@ def main(arguments: list[str] | None = None, library: str | None = None) -> int:
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the program and its options")
     args = parser.parse_args(arguments)
     options, lib = os.environ.get("PETSC_OPTIONS", ""), find_library(args.library).absolute()
-    names = [value for name, value in given(shlex.split(options) + args.command, "-dll_append")]
+    names = [value for name, value in given(shlex.split(options) + args.command, "-dll_append")] or list(filter(None, [linked_library(args.command)]))
     if names:
         lib = Path(names[-1])
     found = [] if names else check_library(lib)
