@@ -200,18 +200,29 @@ static PetscErrorCode KSPDeviceVecsFree(SpMVCtx ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All vectors in one allocation, which belongs to a container that is composed with each of them */
+static PetscErrorCode KSPDeviceVecsAllocate(size_t bytes, cudaStream_t stream, SpMVCudaTemporary **memory)
+{
+  void *array;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(memory));
+  PetscCallCUDA(SpMVCudaUploadTemporary(1, &array, NULL, &bytes, stream, *memory));
+  PetscCallCUDA(cudaMemsetAsync(array, 0, bytes, stream)); /* as PETSc's new vectors */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All vectors in one allocation, which belongs to a container that is composed with each of them. Collective, unlike
+   PETSc's function: VecCreateMPICUDAWithArrays() is */
 static PetscErrorCode VecDuplicateVecs_KSPDevice(Vec x, PetscInt n, Vec *vecs[])
 {
   const MPI_Comm     comm = PetscObjectComm((PetscObject)x);
   PetscInt           bs, m, N;
   PetscBool          mpi;
-  SpMVCudaTemporary *memory;
+  SpMVCudaTemporary *memory = NULL;
   PetscObject        owner;
   cudaStream_t       stream;
-  cudaError_t        error;
-  void             **array;
-  size_t            *bytes;
+  PetscErrorCode     ierr;
+  size_t             bytes; /* of a vector */
 
   PetscFunctionBegin;
   PetscCall(VecGetBlockSize(x, &bs));
@@ -219,22 +230,22 @@ static PetscErrorCode VecDuplicateVecs_KSPDevice(Vec x, PetscInt n, Vec *vecs[])
   PetscCall(VecGetSize(x, &N));
   PetscCall(PetscObjectTypeCompare((PetscObject)x, VECMPICUDA, &mpi));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(PetscMalloc2(n, &array, n, &bytes));
-  PetscCall(PetscNew(&memory));
-  for (PetscInt k = 0; k < n; k++) bytes[k] = (size_t)PetscMax(m, 1) * sizeof(PetscScalar);
-  error = SpMVCudaUploadTemporary((int)n, array, NULL, bytes, stream, memory);
-  if (error) PetscCall(PetscFree(memory));
-  PetscCallCUDA(error);
-  /* as PETSc's new vectors */
-  for (PetscInt k = 0; k < n; k++) PetscCallCUDA(cudaMemsetAsync(array[k], 0, bytes[k], stream));
+  bytes = ((size_t)m * sizeof(PetscScalar) / 256 + 1) * 256; /* aligned as cudaMalloc() aligns */
+  ierr  = SpMVAgree(comm, KSPDeviceVecsAllocate((size_t)n * bytes, stream, &memory));
+  if (ierr && memory) {
+    PetscCallCUDA(SpMVCudaFreeTemporary(memory, stream));
+    PetscCall(PetscFree(memory));
+  }
+  PetscCall(ierr);
   PetscCall(PetscMalloc1(n, vecs));
   for (PetscInt k = 0; k < n; k++) {
-    Vec *v = &(*vecs)[k];
+    Vec         *v     = &(*vecs)[k];
+    PetscScalar *array = (PetscScalar *)((char *)memory->memory + (size_t)k * bytes);
 
     if (mpi)
-      PetscCall(VecCreateMPICUDAWithArrays(comm, bs, m, N, NULL, (PetscScalar *)array[k], v));
+      PetscCall(VecCreateMPICUDAWithArrays(comm, bs, m, N, NULL, array, v));
     else
-      PetscCall(VecCreateSeqCUDAWithArrays(comm, bs, m, NULL, (PetscScalar *)array[k], v));
+      PetscCall(VecCreateSeqCUDAWithArrays(comm, bs, m, NULL, array, v));
     if (k) {
       PetscCall(PetscObjectQuery((PetscObject)(*vecs)[0], KSPDeviceVecsName, &owner));
       PetscCall(PetscObjectCompose((PetscObject)*v, KSPDeviceVecsName, owner));
@@ -242,7 +253,6 @@ static PetscErrorCode VecDuplicateVecs_KSPDevice(Vec x, PetscInt n, Vec *vecs[])
       PetscCall(SpMVDataSet((PetscObject)*v, KSPDeviceVecsName, memory, KSPDeviceVecsFree));
     (*v)->ops->duplicatevecs = VecDuplicateVecs_KSPDevice;
   }
-  PetscCall(PetscFree2(array, bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -252,7 +262,10 @@ PetscErrorCode KSPDeviceAllocateAtOnce(Vec x)
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceWhyNotVec(x, why, sizeof(why)));
-  if (!why[0] && SpMVCudaIsSupported()) x->ops->duplicatevecs = VecDuplicateVecs_KSPDevice;
+  if (!why[0] && !SpMVCudaIsSupported()) PetscCall(PetscStrncpy(why, "no kernels for this GPU", sizeof(why)));
+  /* ranks may differ in what is bound to the CPU, and in their GPUs */
+  PetscCall(SpMVAgreeOnText(PetscObjectComm((PetscObject)x), PETSC_TRUE, why, sizeof(why)));
+  if (!why[0]) x->ops->duplicatevecs = VecDuplicateVecs_KSPDevice;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -273,8 +286,10 @@ static PetscErrorCode KSPSetUp_DeviceChebyshev(KSP ksp)
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(MatSpMVWhyNot_CUDA(A, NULL, why, sizeof(why)));
   /* PCGAMG takes its estimates back when the matrix has new values, and PETSc's set-up then creates the estimator */
-  estimates = (PetscBool)(data->kspest || data->emin_provided == 0. || data->emax_provided == 0.);
-  if (!right || !data->usenoisy || !estimates || why[0] || !ksp->work || ksp->nwork < 2) {
+  estimates = (PetscBool)(right && data->usenoisy && ksp->work && ksp->nwork >= 2 &&
+                          (data->kspest || data->emin_provided == 0. || data->emax_provided == 0.));
+  if (estimates) PetscCall(SpMVAgreeOnText(PetscObjectComm((PetscObject)ksp), PETSC_TRUE, why, sizeof(why)));
+  if (!estimates || why[0]) {
     PetscCall((*KSPSetUp_PETScChebyshev)(ksp));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -70,8 +70,8 @@ PETSC_INTERN PetscErrorCode PCJacobiReplaceType(void);
 
 /* chebyshev.c: the noise from which PETSc estimates eigenvalues */
 PETSC_INTERN PetscErrorCode KSPDeviceSetNoise(Mat, Vec);
-/* VecDuplicateVecs() then makes one allocation on the device: an estimate needs 12 vectors, and cudaMalloc() takes as
-   long as one of its iterations */
+/* Collective. VecDuplicateVecs() then makes one allocation on the device: an estimate needs 12 vectors, and cudaMalloc()
+   takes as long as one of its iterations */
 PETSC_INTERN PetscErrorCode KSPDeviceAllocateAtOnce(Vec);
 
 /* backend.c: adds to `why`, if it is empty, why the kernels cannot use a vector */
