@@ -150,16 +150,16 @@ static PetscErrorCode MatSpMVFillNew_SeqAIJ(Mat A, SpMVSeqAIJ *aij, PetscInt64 n
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJSetPreallocation(A, MAT_SKIP_ALLOCATION, NULL));
-  m        = A->rmap->n;
-  rows     = (size_t)m * sizeof(PetscInt);
-  bytes[0] = rows + sizeof(PetscInt);
-  bytes[1] = (size_t)nonzeros * sizeof(PetscInt);
+  m            = A->rmap->n;
+  rows         = (size_t)m * sizeof(PetscInt);
+  bytes[0]     = rows + sizeof(PetscInt);
+  bytes[1]     = (size_t)nonzeros * sizeof(PetscInt);
+  aij->free_ij = aij->free_a = PETSC_TRUE; /* even if an allocation fails */
   PetscCall(PetscMalloc1(m, &aij->imax));
   PetscCall(PetscMalloc1(m, &aij->ilen));
   PetscCall(PetscShmgetAllocateArray(bytes[0], 1, (void **)&aij->i));
   PetscCall(PetscShmgetAllocateArray(bytes[1], 1, (void **)&aij->j));
   PetscCall(PetscShmgetAllocateArray((size_t)nonzeros, sizeof(PetscScalar), (void **)&aij->a));
-  aij->free_ij = aij->free_a = PETSC_TRUE;
   SpMVPopulate(aij->imax, rows, PETSC_TRUE);
   SpMVPopulate(aij->ilen, rows, PETSC_TRUE);
   SpMVPopulate(aij->i, bytes[0], PETSC_TRUE);
