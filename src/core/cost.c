@@ -7,7 +7,7 @@
   serve to choose between ways to store the same rows, so only their ratios count.
 
   Each line has the measurement that set the number. Those without one are judged by all of them together,
-  docs/results/host.md. After a change, tests/core/plans.txt shows which choices differ and `make bench` what they are
+  docs/results/host.csv. After a change, tests/core/plans.txt shows which choices differ and `make bench` what they are
   worth.
 */
 SpMVTuning SpMVTuned = {
@@ -48,7 +48,7 @@ SpMVTuning SpMVTuned = {
     .sort_gain    = 20,          /* and if sorting saves more than 1 / 20 of what is stored */
 
     /* When to set up, in products of AIJ: about as many as a set-up with its fill takes, which is 2 with 74 entries a
-       row, 8 to 13 with 3 to 8, and 22 for an arrow (docs/results/few-products.csv). KSPSolve of GAMG hierarchies
+       row, 8 to 13 with 3 to 8, and 22 for an arrow (few-products.csv, in the repository up to commit 3f675eb). KSPSolve of GAMG hierarchies
        (solve.py: gamg, ex14-gamg, ex48-gamg, stokes-3d, one core, two runs) after 0, 3, 5 and 8 products takes 0.93,
        0.90, 0.93 and 1.03 s, with aij 2.1 s */
     .setup_products = 2,

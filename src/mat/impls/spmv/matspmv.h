@@ -367,7 +367,7 @@ typedef struct {
 
 PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */
 PETSC_INTERN PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi);
-PETSC_INTERN int            SpMVHiddenDepth; /* more than 0 between SpMVHideSeqAIJType() and SpMVShowSeqAIJType() */
+PETSC_INTERN int            SpMVHiddenDepth; /* more than 0: new matrices do not get the format of -mat_spmv_replace */
 PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(Mat, SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
 PETSC_INTERN PetscErrorCode SpMVSetParentType(Mat, MatType); /* MatSetType() without -mat_seqaij_type */
