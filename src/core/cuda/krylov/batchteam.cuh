@@ -118,8 +118,8 @@ static __device__ __forceinline__ void CopyMatrix(Team *t, const Matrix *A, Scal
     const int      at = A->slices[slice] * WARP, steps = A->slices[slice + 1] - A->slices[slice];
   #pragma unroll 4
     for (int e = 0; e < steps; e++) {
-      const PetscInt q  = begin + e * lanes + lane;
-      const bool     is = q < end;
+      const bool     is = e * lanes + lane < end - begin;
+      const PetscInt q  = is ? begin + e * lanes + lane : begin; // beyond the row the sum may overflow
       const Scalar   v  = is ? Read(A->values + q) : Num::zero();
       const int      c  = is ? (int)(A->columns[q] - A->row) : 0;
       if (is && c == r) A->x[r] = v;
