@@ -32,9 +32,11 @@ struct BatchArgs {
 };
 
 // Thread blocks that a multiprocessor can have
-#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870)
+#if !defined(__CUDA_ARCH__)
+constexpr int BLOCKS = 32;
+#elif __CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 890
 constexpr int BLOCKS = 16;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 890
+#elif __CUDA_ARCH__ == 890 || __CUDA_ARCH__ == 1010 || __CUDA_ARCH__ == 1100 || __CUDA_ARCH__ >= 1200
 constexpr int BLOCKS = 24;
 #else
 constexpr int BLOCKS = 32;
