@@ -512,7 +512,9 @@ cudaError_t SpMVCudaBatchCreate(const SpMVBatchOptions *o, int count, const Pets
     std::unique_ptr<_n_SpMVCudaBatch> b(new _n_SpMVCudaBatch());
     *batch = nullptr;
     SPMV_TRY(Supported());
-    SPMV_TRY(b->Create(*o, count, first, i, stream));
+    const cudaError_t error = b->Create(*o, count, first, i, stream);
+    if (error != cudaSuccess) (void)cudaStreamSynchronize(stream); // uploads; cudaFree() does not wait for a pool's
+    SPMV_TRY(error);
     *batch = b.release();
     return cudaSuccess;
   });
