@@ -81,11 +81,15 @@ static void Values(const Batch *B, PetscInt p, PetscScalar *a)
   }
 }
 
-/* Symmetric patterns with a full diagonal: bands, dense and random ones; often all problems have the same one */
-static PetscErrorCode BatchCreate(PetscInt count, PetscBool definite, Batch *B)
+/* Sizes where the device changes the kernel, three neighbors alike */
+static const PetscInt big[] = {1000, 1024, 1024, 1024, 1025, 1025, 1025, 3000};
+
+/* Symmetric patterns with a full diagonal: bands, dense and random ones; often all problems have the same one.
+   large: tridiagonal ones of the sizes above */
+static PetscErrorCode BatchCreate(PetscInt count, PetscBool definite, PetscBool large, Batch *B)
 {
-  const PetscBool alike = Chance(30);
-  PetscInt        room = 1, at = 0;
+  const PetscBool alike = (PetscBool)(!large && Chance(30));
+  PetscInt        room = 1, at = 0, most = 1;
   char           *mark;
 
   PetscFunctionBeginUser;
@@ -93,19 +97,21 @@ static PetscErrorCode BatchCreate(PetscInt count, PetscBool definite, Batch *B)
   PetscCall(PetscMalloc3(count + 1, &B->first, count, &B->sizes, count, &B->kind));
   B->first[0] = 0;
   for (PetscInt p = 0; p < count; p++) {
-    B->sizes[p]     = alike && p ? B->sizes[0] : Size();
+    B->sizes[p]     = large ? big[p] : alike && p ? B->sizes[0] : Size();
     B->first[p + 1] = B->first[p] + B->sizes[p];
-    room += B->sizes[p] * B->sizes[p];
-    B->kind[p] = draw(8) ? (definite ? DEFINITE : DOMINANT) : (Kind)(draw(KINDS));
+    most            = PetscMax(most, B->sizes[p]);
+    room += B->sizes[p] * (large ? 3 : B->sizes[p]);
+    B->kind[p] = large || draw(8) ? (definite ? DEFINITE : DOMINANT) : (Kind)(draw(KINDS));
     if (B->kind[p] == DOMINANT && definite) B->kind[p] = DEFINITE;
     if (B->kind[p] >= SINGULAR && (B->sizes[p] < 3 || (B->kind[p] == ZERORHS && definite))) B->kind[p] = DEFINITE;
   }
   B->rows = B->first[count];
   PetscCall(PetscMalloc4(B->rows + 1, &B->i, room, &B->j, room, &B->a, B->rows, &B->b));
-  PetscCall(PetscMalloc1(301 * 301, &mark));
+  PetscCall(PetscMalloc1(most * most, &mark));
   B->i[0] = 0;
   for (PetscInt p = 0; p < count; p++) {
-    const PetscInt  n = B->sizes[p], density = draw(4) ? 1 + draw(30) : 100, band = draw(3) ? n : 1 + draw(3);
+    const PetscInt  n = B->sizes[p], density = draw(4) ? 1 + draw(30) : 100;
+    const PetscInt  band = large ? 1 : draw(3) ? n : 1 + draw(3);
     const PetscBool zero = (PetscBool)(B->kind[p] == DEFINITE && Chance(5));
 
     if (!alike || !p) PetscCall(PetscArrayzero(mark, n * n));
@@ -237,20 +243,27 @@ static PetscErrorCode CheckProblems(KSP ksp, const Batch *B, const Way *way, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* batch -1: the large problems */
 static PetscErrorCode RunWay(const Way *way, PetscInt batch)
 {
-  Batch        B;
-  Mat          A;
-  Vec          x, y, b;
-  KSP          ksp;
-  PC           pc;
-  PetscScalar *v, *x0 = NULL;
-  PetscBool    same;
+  const PetscBool large = (PetscBool)(batch < 0);
+  PetscInt        count;
+  Batch           B;
+  Mat             A;
+  Vec             x, y, b;
+  KSP             ksp;
+  PC              pc;
+  PetscScalar    *v, *x0 = NULL;
+  PetscBool       same;
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(now, sizeof(now), "%s, %s %s, batch %" PetscInt_FMT, way->method, way->pc,
                           way->left ? "left" : "right", batch));
-  PetscCall(BatchCreate(batch ? 1 + draw(40) : draw(2), way->definite, &B));
+  if (large)
+    count = (PetscInt)PETSC_STATIC_ARRAY_LENGTH(big);
+  else
+    count = batch ? 1 + draw(40) : draw(2);
+  PetscCall(BatchCreate(count, way->definite, large, &B));
   PetscCall(BatchMat(PETSC_COMM_WORLD, &B, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(x, &y));
@@ -423,7 +436,9 @@ int main(int argc, char **argv)
   if (set) type = name;
   PetscCall(OnDevice(type, &device));
   for (size_t w = 0; w < PETSC_STATIC_ARRAY_LENGTH(ways); w++) {
-    for (PetscInt k = 0; k < batches; k++) {
+    const PetscBool large = (PetscBool)(!strcmp(ways[w].method, "cg") || !strcmp(ways[w].method, "bcgs"));
+
+    for (PetscInt k = large ? -1 : 0; k < batches; k++) {
       seed = 88172645463325252u + 1000003 * (uint64_t)(first + k) + 101 * (uint64_t)w + (uint64_t)rank;
       PetscCall(RunWay(&ways[w], k));
     }
