@@ -130,7 +130,7 @@ struct Tuning {
   static constexpr int TILE_SMALLEST        = 128;      // rows, if larger tiles have too many columns
   static constexpr int TILE_LONGEST         = 256;      // entries of the longest row
   static constexpr int TILE_LEAST           = 256;      // rows per multiprocessor
-  static constexpr int TILE_SWEEPS          = 16;       // steps of the searches from row to row; even numbers
+  static constexpr int TILE_SWEEPS          = 16;       // steps of the searches from row to row; both must be even
   static constexpr int TILE_CELL_SWEEPS     = 6;        // and from cell to cell
   static constexpr int TILE_SETUP_BLOCK     = 512;      // threads
   // 32 lanes read x from at least so many cache lines: 30 in random order. In reverse Cuthill-McKee order, the

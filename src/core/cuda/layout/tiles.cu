@@ -91,6 +91,7 @@ cudaError_t Cluster(const SpMVCudaCSR &csr, int rows, cudaStream_t stream, Array
   SPMV_TRY(key.Alloc(rows));
   SPMV_TRY(order.Alloc(rows, stream));
   for (int level = 0; level < LEVELS; level++) {
+    static_assert(Tuning::TILE_SWEEPS % 2 == 0 && Tuning::TILE_CELL_SWEEPS % 2 == 0, "the last step writes to even");
     SPMV_LAUNCH(rows, 256, stream, choose_seeds, rows, level, level ? (int *)cell : nullptr, even, odd);
     SPMV_TRY(WithView(csr, 1, [&](auto v) {
       for (int s = 0; s < (level ? Tuning::TILE_CELL_SWEEPS : Tuning::TILE_SWEEPS); s++) {
@@ -213,8 +214,8 @@ cudaError_t List(const SpMVCudaCSR &csr, int rows, int most, cudaStream_t stream
 // ------------------------------------------------------------------------------------------------ choice
 
 struct Sampled {
-  unsigned lines; // cache lines, times the length of the rows: most entries are in long rows
-  unsigned steps; // of 32 rows, or fewer
+  unsigned lines; // cache lines of each step times the length of its rows: most entries are in long rows
+  unsigned steps; // the lengths of the rows that were sampled
   // entries of the neighbors of sampled rows, and the different columns among them
   unsigned long long entries, different;
 };
