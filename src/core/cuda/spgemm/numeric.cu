@@ -40,8 +40,9 @@ template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multi
   const int64_t   at     = ((int64_t)blockIdx.x * (blockDim.x / out.lanes) + slot) / out.sharing;
   const int       u      = at >= out.count ? -1 : out.list ? __ldg(out.list + at) : (int)at;
   const int       places = Places(out.bin), shift = __clz(places) + 1;
+  const int       bytes = SharedBytes(out.bin, R, HOW != READ);
   const bool      wide  = PositionBytes(out.bin) == 2;
-  Scalar         *sum   = (Scalar *)(spmv_shared + slot * SharedBytes(out.bin, R, HOW != READ));
+  Scalar         *sum   = (Scalar *)(spmv_shared + slot * bytes);
   int            *table = (int *)(sum + Capacity(out.bin) * R);
   unsigned short *where = (unsigned short *)(table + places);
   int64_t         begin = 0, first = 0, start = 0;
@@ -140,8 +141,7 @@ template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multi
   }
   if (out.sharing > 1) __syncthreads();
   for (int p = share * out.lanes + lane; p < R * length; p += out.sharing * out.lanes) {
-    const int bytes = SharedBytes(out.bin, R, HOW != READ);
-    Scalar    total = ((Scalar *)(spmv_shared + (slot - share) * bytes))[p];
+    Scalar total = ((Scalar *)(spmv_shared + (slot - share) * bytes))[p];
     for (int s = 1; s < out.sharing; s++)
       total = Num::add(total, ((Scalar *)(spmv_shared + (slot - share + s) * bytes))[p]);
     out.c[first + p] = total;
