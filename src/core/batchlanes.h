@@ -1,7 +1,7 @@
 /*
-  Solvers for batches on the host, eight systems with the same pattern at a time: lane l of each vector belongs to system
-  l. A system that has ended keeps its values, as its coefficients are 0 from then on. Only those that are solved count;
-  what happens to the others, batchsolve.c finds out with the methods of batchmethods.h. Included by kernels.h.
+  Solvers for batches on the host, eight systems with the same pattern at a time: lane l of each vector belongs to
+  system l. A system that has ended keeps its values, as its coefficients are 0 from then on. Systems that are not
+  solved here are solved again, one at a time, by batchsolve.c. Included by kernels.h.
 */
 #define AT(v, k) ((v) + (size_t)(k)*SPMV_VECTOR)
 
@@ -31,10 +31,6 @@ SPMV_INLINE void lanes_put(PetscReal *p, V8 a)
 #else
   r8_store(p, a);
 #endif
-}
-SPMV_INLINE V8 lanes_load(const PetscScalar c[8])
-{
-  return v8_strided(c, 1);
 }
 SPMV_INLINE V8 lanes_dot(V8 a, V8 b, V8 sum) /* sum + conj(a) b */
 {
@@ -117,9 +113,8 @@ SPMV_INLINE void lanes_test(LaneState *S, int l, int its, PetscReal square, Pets
   S->active &= (uint8_t) ~(1 << l);
 }
 
-/* The residuals of the systems that are done, from x. Returns which are solved */
-static SPMV_NOINLINE SPMV_TARGET uint8_t lanes_end(const SpMVBatchLanes *L, LaneState *S,
-                                                   SpMVBatchResult *const result[])
+/* The residuals of the systems that are done, from x: only those that are solved remain so */
+static SPMV_NOINLINE SPMV_TARGET void lanes_end(const SpMVBatchLanes *L, LaneState *S, SpMVBatchResult *const result[])
 {
   const int        n = L->n;
   const PetscReal *b = L->vectors, *x = AT(b, 2 * n);
@@ -149,7 +144,6 @@ static SPMV_NOINLINE SPMV_TARGET uint8_t lanes_end(const SpMVBatchLanes *L, Lane
     for (int l = 0; l < 8; l++)
       if (S->done >> l & 1) L->x[l][k] = out[l];
   }
-  return S->done;
 }
 
 static SPMV_NOINLINE SPMV_TARGET void lanes_cg(const SpMVBatchLanes *L, LaneState *S)
@@ -182,9 +176,9 @@ static SPMV_NOINLINE SPMV_TARGET void lanes_cg(const SpMVBatchLanes *L, LaneStat
     }
     s = q = v8_zero();
     for (int k = 0; k < n; k++) {
-      const V8 y = v8_fma(lanes_load(minus), v8_value(AT(w, k)), v8_value(AT(r, k)));
+      const V8 y = v8_fma(v8_strided(minus, 1), v8_value(AT(w, k)), v8_value(AT(r, k)));
 
-      lanes_put(AT(x, k), v8_fma(lanes_load(alpha), v8_value(AT(p, k)), v8_value(AT(x, k))));
+      lanes_put(AT(x, k), v8_fma(v8_strided(alpha, 1), v8_value(AT(p, k)), v8_value(AT(x, k))));
       lanes_put(AT(r, k), y);
       s = lanes_dot(y, lanes_mul(v8_value(AT(d, k)), y), s);
       q = lanes_dot(y, y, q);
@@ -198,7 +192,7 @@ static SPMV_NOINLINE SPMV_TARGET void lanes_cg(const SpMVBatchLanes *L, LaneStat
     }
     for (int k = 0; k < n; k++)
       lanes_put(AT(p, k),
-                v8_fma(lanes_load(beta), v8_value(AT(p, k)), lanes_mul(v8_value(AT(d, k)), v8_value(AT(r, k)))));
+                v8_fma(v8_strided(beta, 1), v8_value(AT(p, k)), lanes_mul(v8_value(AT(d, k)), v8_value(AT(r, k)))));
   }
 }
 
@@ -232,7 +226,7 @@ static SPMV_NOINLINE SPMV_TARGET void lanes_bcgs(const SpMVBatchLanes *L, LaneSt
       minus[l] = -alpha[l];
     }
     for (int k = 0; k < n; k++) {
-      const V8 y = v8_fma(lanes_load(minus), v8_value(AT(v, k)), v8_value(AT(r, k)));
+      const V8 y = v8_fma(v8_strided(minus, 1), v8_value(AT(v, k)), v8_value(AT(r, k)));
 
       lanes_put(AT(r, k), y);
       lanes_put(AT(g, k), lanes_mul(v8_value(AT(d, k)), y));
@@ -254,10 +248,10 @@ static SPMV_NOINLINE SPMV_TARGET void lanes_bcgs(const SpMVBatchLanes *L, LaneSt
     }
     s = q = v8_zero();
     for (int k = 0; k < n; k++) {
-      const V8 y = v8_fma(lanes_load(minus), v8_value(AT(w, k)), v8_value(AT(r, k)));
+      const V8 y = v8_fma(v8_strided(minus, 1), v8_value(AT(w, k)), v8_value(AT(r, k)));
 
-      lanes_put(AT(x, k), v8_fma(lanes_load(omega), v8_value(AT(g, k)),
-                                 v8_fma(lanes_load(alpha), v8_value(AT(h, k)), v8_value(AT(x, k)))));
+      lanes_put(AT(x, k), v8_fma(v8_strided(omega, 1), v8_value(AT(g, k)),
+                                 v8_fma(v8_strided(alpha, 1), v8_value(AT(h, k)), v8_value(AT(x, k)))));
       lanes_put(AT(r, k), y);
       s = lanes_dot(v8_value(AT(r0, k)), y, s);
       q = lanes_dot(y, y, q);
@@ -272,7 +266,7 @@ static SPMV_NOINLINE SPMV_TARGET void lanes_bcgs(const SpMVBatchLanes *L, LaneSt
       S->rho[l] = sum[l];
     }
     for (int k = 0; k < n; k++) {
-      const V8 y = v8_fma(lanes_load(beta), v8_fma(lanes_load(minus), v8_value(AT(v, k)), v8_value(AT(p, k))),
+      const V8 y = v8_fma(v8_strided(beta, 1), v8_fma(v8_strided(minus, 1), v8_value(AT(v, k)), v8_value(AT(p, k))),
                           v8_value(AT(r, k)));
 
       lanes_put(AT(p, k), y);
@@ -290,7 +284,7 @@ static uint8_t spmv_batch(const SpMVBatchLanes *L, SpMVBatchResult *const result
     lanes_cg(L, &S);
   else
     lanes_bcgs(L, &S);
-  S.done = lanes_end(L, &S, result);
+  lanes_end(L, &S, result);
   spmv_clear_upper();
   return S.done;
 }
