@@ -12,15 +12,16 @@
                         are in memory that all threads read. CG and BiCGStab are for both
     Vector, In, Out, VECTOR(v, s, q), RHS(s, k)  a vector, as an argument; declares v, working vector q; entry k of the
                         right-hand side
-    EACH2(i, j, from, n)  a loop over pairs of indices
     LEADER              whether this thread does what only one is to do
     Sync(team)          what the threads have written is visible to all of them
     Sums(team, count, s)     adds the threads' s[0], ..., s[count - 1], count <= BATCH_SUMS, in place
-    Largest(team, v, *at)    the largest v of the team, and its `at`, the smallest one if several threads have it
-    struct Matrix, Multiply(team, system, on, x, y)  y = A B x if `on`, otherwise A x; after it the threads read only
-                                                     their own entries of y, unless they call Sync()
-    MultiplySizes(team, system, x, y, z)             y = A x, z = |A| |x|
-    MatrixDense(team, matrix, n, a)              a[j * n + i] = A(i, j); ends with a Sync()
+    struct Matrix, Product(team, matrix, x, y, z)  y = A x, z = |A| |x| unless z is NULL; after it the threads read only
+                                                   their own entries of y, unless they call Sync()
+                        with HELD instead Multiply() and MultiplySizes(), as below
+    HAS_LU              whether LU is one of the methods, for which there are also
+    EACH2(i, j, from, n)         a loop over pairs of indices
+    Largest(team, v, *at)        the largest v of the team, and its `at`, the smallest one if several threads have it
+    MatrixDense(team, matrix, n, a)  a[j * n + i] = A(i, j); ends with a Sync()
     Direct(team, system, rows)   adds the solution of A y = r to x, for up to `rows` rows. Returns why it cannot, or 0
 
   A cycle begins with the residual r, and ends when the recurrence of the method says that the solution is found, or
@@ -44,6 +45,15 @@ typedef struct {
 #define ENOUGH ((PetscReal)0.9)
 /* Entry k of the vector whose entry is v, preconditioned if `on` */
 #define WITH(s, on, k, v) ((on) ? (s)->d[k] * (v) : (v))
+
+#if !HELD
+  #define Multiply(t, s, on, x, y)                               \
+    do {                                                         \
+      if (on) EACH(k_, (s)->n)(s)->h[k_] = (s)->d[k_] * (x)[k_]; \
+      Product(t, (s)->A, (on) ? (s)->h : (x), y, NULL);          \
+    } while (0)
+  #define MultiplySizes(t, s, x, y, z) Product(t, (s)->A, x, y, z)
+#endif
 
 FN void AddDot(PetscReal s[], Scalar a, Scalar b) /* conj(a) b */
 {
@@ -294,7 +304,9 @@ FN int CycleGMRES(Team *t, System *s)
   }
   return norm == 0 ? SPMV_BATCH_BREAKDOWN : 0;
 }
+#endif
 
+#if HAS_LU
 /* LU factors with partial pivoting. Returns 0 if a pivot is 0 */
 FN int BatchFactor(Team *t, const System *s)
 {
@@ -385,7 +397,6 @@ FN int CycleLU(Team *t, System *s, int rows)
   EACH(k, n) s->x[k] = s->x[k] + r[k];
   return 0;
 }
-
 #endif
 
 /* ---------------------------------------------------------------- a system */
@@ -405,6 +416,8 @@ FN int BatchCycle(Team *t, System *s, int method, int rows)
   if (method == SPMV_BATCH_CG) return CycleCG(t, s);
 #if !HELD
   if (method == SPMV_BATCH_GMRES) return CycleGMRES(t, s);
+#endif
+#if HAS_LU
   if (method == SPMV_BATCH_LU) return CycleLU(t, s, rows);
 #endif
   return CycleBCGS(t, s);

@@ -11,6 +11,7 @@
 #define CONJ   PetscConj
 #define LEADER 1
 #define HELD   0
+#define HAS_LU 1
 #if defined(PETSC_USE_COMPLEX)
   #define SCALAR(re, im) PetscCMPLX(re, im)
 #else
@@ -28,8 +29,8 @@
 #define Largest(team, v, at)  (void)(team)
 #define Direct(team, s, rows) 0
 
-/* As many systems of one pattern at least are solved together, and so many vectors of eight numbers at most are in use:
-   8 MiB */
+/* The fewest systems of one pattern that are solved together, and the most vectors of eight numbers they may use
+   (8 MiB) */
 #define BATCH_LANES_LEAST 3
 #define BATCH_LANES_MOST  (1 << 17)
 
@@ -52,7 +53,7 @@ FN PetscReal SQUARE(Scalar a)
 }
 
 /* z may be NULL */
-FN void Product(const struct Matrix *A, const Scalar *x, Scalar *y, Scalar *z)
+FN void Product(Team *t, const struct Matrix *A, const Scalar *x, Scalar *y, Scalar *z)
 {
   const PetscInt first = A->first;
 
@@ -78,13 +79,6 @@ FN void MatrixDense(Team *t, const struct Matrix *A, int n, Scalar *a)
     for (PetscInt k = A->i[r]; k < A->i[r + 1]; k++) a[(size_t)(A->j[k] - A->first) * (size_t)n + (size_t)r] += A->a[k];
   }
 }
-
-#define Multiply(t, s, on, x, y)                               \
-  do {                                                         \
-    if (on) EACH(k_, (s)->n)(s)->h[k_] = (s)->d[k_] * (x)[k_]; \
-    Product((s)->A, (on) ? (s)->h : (x), y, NULL);             \
-  } while (0)
-#define MultiplySizes(t, s, x, y, z) Product((s)->A, x, y, z)
 
 #include "batchmethods.h"
 
@@ -183,7 +177,7 @@ static int BatchCountEqual(const Batch *B, PetscInt p, PetscInt count)
   return equal;
 }
 
-/* Solves `equal` systems from p on together, and by itself each that they do not solve so */
+/* Solves `equal` systems from p on together; those that fail are solved again one at a time */
 static void BatchSolveLanes(const Batch *B, PetscInt p, int equal)
 {
   const struct Matrix one = BatchGetMatrix(B, p);
@@ -213,11 +207,10 @@ static void BatchSolveLanes(const Batch *B, PetscInt p, int equal)
 PetscErrorCode SpMVBatchSolve(const SpMVCSR *A, PetscInt count, const PetscInt first[], const SpMVBatchOptions *o,
                               const PetscScalar d[], const PetscScalar b[], PetscScalar x[], SpMVBatchResult results[])
 {
-  const Batch B     = {A, first, o, d, b, x, results, (PetscBool)(o->pc && o->method != SPMV_BATCH_LU), NULL};
-  Batch       batch = B;
-  Scalar     *raw;
-  size_t      words = 0;
-  int         equal;
+  Batch   B = {A, first, o, d, b, x, results, (PetscBool)(o->pc && o->method != SPMV_BATCH_LU), NULL};
+  Scalar *raw;
+  size_t  words = 0;
+  int     equal;
 
   PetscFunctionBegin;
   for (PetscInt p = 0; p < count; p++) {
@@ -227,13 +220,13 @@ PetscErrorCode SpMVBatchSolve(const SpMVCSR *A, PetscInt count, const PetscInt f
     if (BatchInLanes(&B, p)) words = PetscMax(words, (n * (SPMV_BATCH_LANES + 1) + entries) * 8);
   }
   PetscCall(PetscMalloc1(words + 64 / sizeof(*raw), &raw));
-  batch.memory = (Scalar *)(((uintptr_t)raw + 63) / 64 * 64); /* vectors of the lanes begin with cache lines */
+  B.memory = (Scalar *)(((uintptr_t)raw + 63) / 64 * 64); /* vectors of the lanes begin with cache lines */
   for (PetscInt p = 0; p < count; p += equal) {
-    equal = BatchCountEqual(&batch, p, count);
+    equal = BatchCountEqual(&B, p, count);
     if (equal >= BATCH_LANES_LEAST)
-      BatchSolveLanes(&batch, p, equal);
+      BatchSolveLanes(&B, p, equal);
     else
-      for (int l = 0; l < equal; l++) BatchSolveOne(&batch, p + l);
+      for (int l = 0; l < equal; l++) BatchSolveOne(&B, p + l);
   }
   PetscCall(PetscFree(raw));
   PetscFunctionReturn(PETSC_SUCCESS);

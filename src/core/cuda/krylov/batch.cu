@@ -41,9 +41,10 @@ constexpr int BLOCKS = 24;
 #else
 constexpr int BLOCKS = 32;
 #endif
-constexpr int TEAM_MOST     = 512;   // threads
-constexpr int HELD_ROWS     = 2;     // of a thread, see TEAM_HELD
-constexpr int STATIC_SHARED = 12288; // bytes, more than the kernels have
+constexpr int TEAM_MOST   = 512;   // threads
+constexpr int HELD_ROWS   = 2;     // of a thread, see HELD
+constexpr int LU_SHARED   = 12288; // more bytes of static shared memory than the kernels for LU have
+constexpr int SUMS_SHARED = 2048;  // and the others, for the sums of the warps
 
 __device__ void Report(const BatchArgs &g, int p, const SpMVBatchResult &result)
 {
@@ -134,7 +135,7 @@ __device__ __forceinline__ unsigned SizeOf(Scalar a)
 // The sizes for which there is an elimination in registers
 constexpr int DIRECT[] = {16, 24, 32, 48, REALS == 1 ? 56 : 64, 64, 96, REALS == 1 ? 144 : 96};
 constexpr int DIRECTS  = sizeof(DIRECT) / sizeof(*DIRECT);
-constexpr int DirectSide(int rows) // SI; SJ is the same but in a warp
+constexpr int DirectSide(int rows) // SI; SJ equals SI, except in a warp
 {
   return rows <= WARP || (rows <= 2 * WARP && REALS == 1) ? 8 : 16;
 }
@@ -153,8 +154,9 @@ constexpr int DirectBlocks(int rows) // on a multiprocessor, by the registers
 
 /*
   Gauss-Jordan elimination with partial pivoting in registers, for up to ROWS rows, by SI x SJ threads: thread (i, j)
-  has the entries in rows i + SI a and columns j + SJ b. In a step the threads that have the pivot's row show it, then all others use it and the
-  pivot's column. Those that have the next column update it first, show it, and find its pivot while the others compute.
+  has the entries in rows i + SI a and columns j + SJ b. In a step the threads that have the pivot's row show it, then
+  all others use it and the pivot's column. Those that have the next column update it first, show it, and find its pivot
+  while the others compute.
 */
 template <int ROWS> struct Elimination {
   static constexpr int THREADS = DirectThreads(ROWS), SI = DirectSide(ROWS), SJ = THREADS / SI, TI = ROWS / SI,
@@ -246,44 +248,39 @@ template <int ROWS> struct Elimination {
 
 namespace heldwarp {
 #define TEAM_WARP 1
-#define TEAM_HELD 1
+#define HELD      1
 #define TEAM_NEAR 0
-#define TEAM_FAR  1
 #include "batchteam.cuh"
 } // namespace heldwarp
 namespace held {
 #define TEAM_WARP 0
-#define TEAM_HELD 1
+#define HELD      1
 #define TEAM_NEAR 0
-#define TEAM_FAR  1
 #include "batchteam.cuh"
 } // namespace held
 namespace warp {
 #define TEAM_WARP 1
-#define TEAM_HELD 0
+#define HELD      0
 #define TEAM_NEAR 1
-#define TEAM_FAR  0
 #include "batchteam.cuh"
 } // namespace warp
 namespace near {
 #define TEAM_WARP 0
-#define TEAM_HELD 0
+#define HELD      0
 #define TEAM_NEAR 1
-#define TEAM_FAR  1
 #include "batchteam.cuh"
 } // namespace near
 namespace away {
 #define TEAM_WARP 0
-#define TEAM_HELD 0
+#define HELD      0
 #define TEAM_NEAR 0
-#define TEAM_FAR  1
 #include "batchteam.cuh"
 } // namespace away
 
 namespace {
 
 struct LaunchPlan {
-  bool   held, near, global; // see TEAM_HELD and TEAM_NEAR; the vectors are in global memory
+  bool   held, near, global; // see HELD and TEAM_NEAR; the vectors are in global memory
   int    direct, threads;    // direct: see Direct()
   size_t words;
   int    entries, rows;
@@ -345,7 +342,7 @@ bool Held(const SpMVBatchOptions &o, int rows)
   return (o.method == SPMV_BATCH_CG || o.method == SPMV_BATCH_BCGS) && rows <= HELD_ROWS * TEAM_MOST;
 }
 
-// Appends the slices of a system: the shift of which threads need least time, and where each begins
+// Appends the slices of a system: the shift with the least cost, and where each slice begins
 void Slice(int n, const PetscInt *i, std::vector<int> &slices)
 {
   const size_t     at   = slices.size();
@@ -410,8 +407,8 @@ LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entri
 cudaError_t _n_SpMVCudaBatch::Finish(const SpMVBatchOptions &o, Launch &l, cudaStream_t stream)
 {
   const bool one = l.threads == WARP;
-  l.kernel       = l.held   ? one ? heldwarp::Kernel(o.method, 0) : held::Kernel(o.method, 0)
-                     : l.near ? one ? warp::Kernel(o.method, 0) : near::Kernel(o.method, 0)
+  l.kernel       = l.held   ? one ? heldwarp::Kernel(o.method) : held::Kernel(o.method)
+                     : l.near ? one ? warp::Kernel(o.method) : near::Kernel(o.method)
                               : away::Kernel(o.method, l.direct);
   if (l.near) l.entries = std::min(l.entries, Room(l));
   l.shared = l.Bytes();
@@ -439,7 +436,7 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
   SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &perblock));
   SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &perprocessor));
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &multiprocessors));
-  most  = (size_t)perblock - (o.method == SPMV_BATCH_LU ? STATIC_SHARED : 2048);
+  most  = (size_t)perblock - (o.method == SPMV_BATCH_LU ? LU_SHARED : SUMS_SHARED);
   count = n;
   std::vector<size_t> cost(n);
   std::vector<int>    order(n);

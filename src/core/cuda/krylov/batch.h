@@ -1,7 +1,8 @@
 /*
   Solvers for batches of small systems on the device, the diagonal blocks of a CSR matrix. A warp or a thread block
-  takes a system, copies it to shared memory if it fits, and iterates to the system's own tolerance. The same bits each
-  time.
+  takes a system, copies it to shared memory if it fits, and iterates to the system's own tolerance. The same batch has
+  the same bits each time. In another batch the bits of a system may differ: systems of other sizes may share its launch,
+  which then has more threads for each (on the host, up to eight neighbors of one pattern are solved together).
 */
 #pragma once
 

@@ -2,10 +2,11 @@
   The team that solves a system of a batch, and its kernel: included once for each kind of team, in a namespace of its
   own, with
     TEAM_WARP  the team is a thread block of one warp
-    TEAM_HELD  each thread holds its entries of the vectors in registers (HELD of each), and the matrix is copied to
-               shared memory in slices
-    TEAM_NEAR  the matrix is copied to shared memory as it is
-    TEAM_FAR   it is not copied, or only a part of it: other rows are read where they are
+    HELD       each thread holds its entries of the vectors in registers (HELD_ROWS), and the matrix is copied to shared
+               memory in slices
+    TEAM_NEAR  the matrix is copied to shared memory as it is; unless TEAM_WARP, perhaps only a part of it: other rows
+               are read where they are
+  Without HELD and TEAM_NEAR the matrix is not copied, and LU is one of the methods
 */
 
 struct Team {
@@ -22,8 +23,9 @@ static __device__ __forceinline__ void Sync(Team *)
     __syncthreads();
 }
 
-#if TEAM_HELD
-  #define HELD       1
+#define HAS_LU (!HELD && !TEAM_NEAR)
+
+#if HELD
   #define EACH(k, n) _Pragma("unroll") for (int k = 0; k < ((void)(n), HELD_ROWS); k++)
   #define ROW(k)     (t->id + (k)*t->size)
   #define RHS(s, k)  (ROW(k) < (s)->n ? Read((s)->b + ROW(k)) : Num::zero())
@@ -50,9 +52,9 @@ using Out = Vector &;
 */
 struct Matrix {
   int             n, shift;
-  const int      *slices; // where each begins, in units of 32 entries
-  const Scalar   *a;      // in shared memory
-  const uint16_t *j;
+  int            *slices; // where each begins, in units of 32 entries
+  Scalar         *a;      // in shared memory
+  uint16_t       *j;
   Scalar         *x;
   const PetscInt *i; // where it is copied from
   PetscInt        row;
@@ -68,7 +70,7 @@ template <class F> static __device__ __forceinline__ void EachSlice(const Team *
   for (int l = 0; l < lanes; l++) f(first + l, ROW(k) / WARP * lanes + l);
 }
 
-// y = A B x if `on`; z = |A| |x|. The next Sync() after it ends the use of the vector in shared memory
+// y = A B x if `on`; z = |A| |x|. The vector in shared memory may be overwritten after the next Sync()
 template <bool SIZES>
 static __device__ __forceinline__ void Product(Team *t, const Matrix *A, bool on, In d, In x, Out y, Out z)
 {
@@ -106,7 +108,7 @@ static __device__ __forceinline__ void Product(Team *t, const Matrix *A, bool on
   #define MultiplySizes(t, s, v, y, sizes) Product<true>(t, (s)->A, false, (s)->d, v, y, sizes)
 
 // Copies the matrix; the vector in shared memory is its diagonal
-static __device__ __forceinline__ void CopyMatrix(Team *t, const Matrix *A, Scalar *a, uint16_t *j)
+static __device__ __forceinline__ void CopyMatrix(Team *t, const Matrix *A)
 {
   const int lanes = 1 << A->shift, lane = t->id & (lanes - 1);
   EACH(k, A->n)
@@ -123,14 +125,13 @@ static __device__ __forceinline__ void CopyMatrix(Team *t, const Matrix *A, Scal
       const Scalar   v  = is ? Read(A->values + q) : Num::zero();
       const int      c  = is ? (int)(A->columns[q] - A->row) : 0;
       if (is && c == r) A->x[r] = v;
-      a[at + e * WARP + t->id % WARP] = v;
-      j[at + e * WARP + t->id % WARP] = (uint16_t)c;
+      A->a[at + e * WARP + t->id % WARP] = v;
+      A->j[at + e * WARP + t->id % WARP] = (uint16_t)c;
     }
   });
   Sync(t);
 }
 #else
-  #define HELD            0
   #define EACH(k, n)      for (int k = t->id; k < (n); k += t->size)
   #define RHS(s, k)       Read((s)->b + (k))
   #define VECTOR(v, s, q) Scalar *v = (s)->work + (q) * (s)->n
@@ -151,7 +152,7 @@ struct Matrix {
 };
 #endif
 
-// Several sums share the exchanges: eight lanes end with each
+// Several sums share the exchanges: each sum ends in eight lanes
 static __device__ __forceinline__ void Sums(Team *t, int count, PetscReal *s)
 {
   using T = Traits<PetscReal>;
@@ -182,40 +183,13 @@ static __device__ __forceinline__ void Sums(Team *t, int count, PetscReal *s)
     if (k < count) s[k] = T::shfl(v, k * lanes);
 }
 
-// NaN is larger than any number
-static __device__ __forceinline__ void Larger(PetscReal v, int from, PetscReal *most, int *at)
-{
-  const bool nan = v != v, mine = *most != *most;
-  if (nan == mine && !nan ? v > *most || (v == *most && from < *at) : nan && (!mine || from < *at)) {
-    *most = v;
-    *at   = from;
-  }
-}
-
-static __device__ __forceinline__ void Largest(Team *t, PetscReal v, int *at)
-{
-#pragma unroll
-  for (int by = WARP / 2; by; by /= 2)
-    Larger(Traits<PetscReal>::exchange(v, by), __shfl_xor_sync(ALL, *at, by), &v, at);
-  if (TEAM_WARP) return;
-  const int  warps = t->size / WARP;
-  PetscReal *p     = t->partial + t->turn * BATCH_SUMS * warps;
-  t->turn ^= 1;
-  if (t->id % WARP == 0) {
-    p[t->id / WARP]                    = v;
-    ((int *)(p + warps))[t->id / WARP] = *at;
-  }
-  __syncthreads();
-  for (int w = 0; w < warps; w++) Larger(p[w], ((int *)(p + warps))[w], &v, at);
-}
-
-#if !TEAM_HELD
+#if !HELD
 // Calls f(column, value) for every `step`th entry of a row
 template <class F> static __device__ __forceinline__ void EachOfRow(const Matrix *A, int r, int first, int step, F f)
 {
   const int end = A->i[r + 1];
   int       k   = A->i[r] + first;
-  if (TEAM_NEAR && (!TEAM_FAR || end <= A->near)) {
+  if (TEAM_NEAR && (TEAM_WARP || end <= A->near)) {
     for (; k < end; k += step) f((int)A->j[k], A->a[k]);
   } else {
   #pragma unroll 4
@@ -254,16 +228,36 @@ static __device__ __forceinline__ void Product(Team *t, const Matrix *A, const S
   }
   Sync(t);
 }
-
-  #define Multiply(t, s, on, v, y)                               \
-    do {                                                         \
-      if (on) EACH(k_, (s)->n)(s)->h[k_] = (s)->d[k_] * (v)[k_]; \
-      Product(t, (s)->A, (on) ? (s)->h : (v), y, nullptr);       \
-    } while (0)
-  #define MultiplySizes(t, s, v, y, sizes) Product(t, (s)->A, v, y, sizes)
 #endif
 
-#if !TEAM_NEAR && !TEAM_HELD
+#if HAS_LU
+// NaN is larger than any number
+static __device__ __forceinline__ void Larger(PetscReal v, int from, PetscReal *most, int *at)
+{
+  const bool nan = v != v, mine = *most != *most;
+  if (nan == mine && !nan ? v > *most || (v == *most && from < *at) : nan && (!mine || from < *at)) {
+    *most = v;
+    *at   = from;
+  }
+}
+
+static __device__ __forceinline__ void Largest(Team *t, PetscReal v, int *at)
+{
+  #pragma unroll
+  for (int by = WARP / 2; by; by /= 2)
+    Larger(Traits<PetscReal>::exchange(v, by), __shfl_xor_sync(ALL, *at, by), &v, at);
+  if (TEAM_WARP) return;
+  const int  warps = t->size / WARP;
+  PetscReal *p     = t->partial + t->turn * BATCH_SUMS * warps;
+  t->turn ^= 1;
+  if (t->id % WARP == 0) {
+    p[t->id / WARP]                    = v;
+    ((int *)(p + warps))[t->id / WARP] = *at;
+  }
+  __syncthreads();
+  for (int w = 0; w < warps; w++) Larger(p[w], ((int *)(p + warps))[w], &v, at);
+}
+
 // Each warp reads several rows at the same time
 static __device__ __forceinline__ void MatrixDense(Team *t, const Matrix *A, int n, Scalar *a)
 {
@@ -290,13 +284,7 @@ static __device__ __forceinline__ void MatrixDense(Team *t, const Matrix *A, int
   }
   Sync(t);
 }
-#elif !TEAM_HELD
-static __device__ __forceinline__ void MatrixDense(Team *, const Matrix *, int, Scalar *)
-{
-}
-#endif
 
-#if !TEAM_NEAR && !TEAM_HELD
 template <int ROWS, class System> static __device__ __forceinline__ int Eliminate(Team *t, System *s)
 {
   using E = Elimination<ROWS>;
@@ -321,44 +309,36 @@ template <int ROWS, class System> static __device__ __forceinline__ int Eliminat
   EACH(k, n) s->x[k] = s->x[k] + shared.y[shared.order[k]] / shared.pivot[k];
   return 0;
 }
-#endif
 
-#if !TEAM_HELD
 template <int K = 0, class System> static __device__ __forceinline__ int Direct(Team *t, System *s, int rows)
 {
-  #if !TEAM_NEAR
   constexpr int ROWS = DIRECT[K];
   if (rows == ROWS) return Eliminate<ROWS>(t, s);
   if constexpr (K + 1 < DIRECTS) return Direct<K + 1>(t, s, rows);
-  #endif
   return 0;
 }
 #endif
 
 #include "core/batchmethods.h"
 
-#if TEAM_HELD
+#if HELD
 // The system that follows in the block's shared memory: a vector, the matrix, its slices
 static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int p, PetscInt row, Matrix *A, System *s)
 {
   const int *from = g.slices + g.where[p];
-  Scalar    *a    = (Scalar *)spmv_shared + g.rows;
-  int       *slices;
-  uint16_t  *j;
-  int        count;
-  A->x     = (Scalar *)spmv_shared;
-  A->shift = from[0];
-  A->a     = a;
-  A->j = j  = (uint16_t *)(a + g.entries);
-  A->slices = slices = (int *)(j + g.entries);
-  A->i               = g.i + row;
-  A->row             = row;
-  A->values          = g.a;
-  A->columns         = g.j;
-  count              = (A->n + WARP - 1) / WARP << A->shift;
-  for (int k = t->id; k <= count; k += t->size) slices[k] = from[k + 1];
+  A->x            = (Scalar *)spmv_shared;
+  A->shift        = from[0];
+  A->a            = A->x + g.rows;
+  A->j            = (uint16_t *)(A->a + g.entries);
+  A->slices       = (int *)(A->j + g.entries);
+  A->i            = g.i + row;
+  A->row          = row;
+  A->values       = g.a;
+  A->columns      = g.j;
+  const int count = (A->n + WARP - 1) / WARP << A->shift;
+  for (int k = t->id; k <= count; k += t->size) A->slices[k] = from[k + 1];
   Sync(t);
-  CopyMatrix(t, A, a, j);
+  CopyMatrix(t, A);
   EACH(k, A->n)
   {
     const Scalar d = ROW(k) < A->n ? A->x[ROW(k)] : Num::zero();
@@ -422,10 +402,10 @@ template <int METHOD, int ROWS = 0>
 static __global__ void __launch_bounds__(TEAM_WARP ? WARP
                                          : ROWS    ? DirectThreads(ROWS)
                                                    : TEAM_MOST,
-                                         TEAM_WARP   ? TEAM_HELD ? BLOCKS * 3 / 4 : BLOCKS
-                                         : ROWS      ? DirectBlocks(ROWS)
-                                         : TEAM_HELD ? 2
-                                                     : 1) Solve(const __grid_constant__ BatchArgs g)
+                                         TEAM_WARP ? HELD ? BLOCKS * 3 / 4 : BLOCKS
+                                         : ROWS    ? DirectBlocks(ROWS)
+                                         : HELD    ? 2
+                                                   : 1) Solve(const __grid_constant__ BatchArgs g)
 {
   __shared__ PetscReal partial[TEAM_WARP ? 1 : 2 * BATCH_SUMS * TEAM_MOST / WARP];
   Team                 team = {(int)threadIdx.x, TEAM_WARP ? WARP : (int)blockDim.x, partial, 0}, *t = &team;
@@ -451,7 +431,7 @@ static __global__ void __launch_bounds__(TEAM_WARP ? WARP
   }
 }
 
-#if !TEAM_NEAR && !TEAM_HELD
+#if HAS_LU
 template <int K = 0> static const void *Factor(int rows)
 {
   if (rows == DIRECT[K]) return (const void *)Solve<SPMV_BATCH_LU, DIRECT[K]>;
@@ -461,29 +441,26 @@ template <int K = 0> static const void *Factor(int rows)
 #endif
 
 // rows: for Direct()
-static const void *Kernel(SpMVBatchMethod method, int rows)
+static const void *Kernel(SpMVBatchMethod method, int rows = 0)
 {
   switch (method) {
   case SPMV_BATCH_CG: return (const void *)Solve<SPMV_BATCH_CG>;
   case SPMV_BATCH_BCGS: return (const void *)Solve<SPMV_BATCH_BCGS>;
-#if TEAM_HELD
-  default: return nullptr;
-#else
+#if !HELD
   case SPMV_BATCH_GMRES: return (const void *)Solve<SPMV_BATCH_GMRES>;
-  #if TEAM_NEAR
-  default: return nullptr;
-  #else
+#endif
+#if HAS_LU
   default: return Factor(rows);
-  #endif
+#else
+  default: return nullptr;
 #endif
   }
 }
 
 #undef TEAM_WARP
 #undef TEAM_NEAR
-#undef TEAM_FAR
-#undef TEAM_HELD
 #undef HELD
+#undef HAS_LU
 #undef EACH
 #undef ROW
 #undef RHS

@@ -42,8 +42,8 @@ PETSC_INTERN cudaError_t SpMVCudaGMRESStep(SpMVCudaGMRES, int k, PetscScalar *co
 /* Ends iteration k, with v[k+1] normalized if the cycle is: after the last one of a cycle, and whenever the host waits
    for its result. Otherwise the next iteration ends it */
 PETSC_INTERN cudaError_t SpMVCudaGMRESFinish(SpMVCudaGMRES, int k, PetscScalar *const v[], cudaStream_t);
-/* The coefficients of the first k vectors. If the triangular matrix is singular, they are 0. Waits for the stream, unless
-   `singular` is NULL */
+/* The coefficients of the first k vectors. If the triangular matrix is singular, they are 0. Waits for the stream,
+   unless `singular` is NULL */
 PETSC_INTERN cudaError_t SpMVCudaGMRESSolve(SpMVCudaGMRES, int k, cudaStream_t, PetscBool *singular);
 /* x += the sum of the coefficients times v[j] (times B with POINTS or BLOCKS on the right), or x = the sum if `set` */
 PETSC_INTERN cudaError_t SpMVCudaGMRESCorrect(SpMVCudaGMRES, int k, PetscScalar *const v[], PetscBool set,
