@@ -301,7 +301,7 @@ static PetscErrorCode TestDMs(PetscInt names, char name[][64])
           PetscCall(Compare(&m, &reference, (PetscBool)(kind == PLEX2D || (dof == 1 && Named(name[k])))));
           PetscCall(MadeDestroy(&m));
         }
-        PetscCall(Destroy(&reference));
+        PetscCall(MadeDestroy(&reference));
       }
     }
   }
