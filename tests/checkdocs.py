@@ -327,7 +327,7 @@ SUBJECTS = {  # the folders of src that a CSV file measures
     **dict.fromkeys(("krylov", "krylov-2gpus", "krylov-gmres"), "src/core/cuda/{product,krylov} src/ksp/impls/device"),
     **dict.fromkeys(("scaling", "cuda-aware"), "src/core/cuda/{product,halo,krylov} src/mat/impls/spmv/cuda"),
     "solves-gamg": f"{DEVICE} src/core/cuda/{{amg,spgemm}} src/ksp/pc", "solves-h200": f"{DEVICE} src/core/cuda/{{krylov,amg}} src/ksp src/mat/impls/spmv/cuda", "first-h200": "src/core/cuda/layout src/mat/impls/spmv/cuda",
-    "smallsolves-host": "src/core/batch*", "gamg": "src/core/cuda/{amg,spgemm} src/ksp/pc", "spgemm": "src/core/cuda/spgemm", "assembly": "src/core/cuda/base src/mat/impls/spmv/cusparse", "offload": "src/mat/impls/spmv",
+    "smallsolves-host": "src/core/batch", "gamg": "src/core/cuda/{amg,spgemm} src/ksp/pc", "spgemm": "src/core/cuda/spgemm", "assembly": "src/core/cuda/base src/mat/impls/spmv/cusparse", "offload": "src/mat/impls/spmv",
 }  # fmt: skip
 
 

@@ -509,7 +509,7 @@ static SPMV_NOINLINE SPMV_TARGET void spmv_columns(const SpMVCSR *A, const Petsc
   spmv_clear_upper();
 }
 
-#include "batchlanes.h"
+#include "core/batch/batchlanes.h"
 
 const SpMVKernels SPMV_KERNELS = {.name             = SPMV_ISA_NAME,
                                   .slowdown         = SPMV_ISA_SLOWDOWN,

@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "batchsolve.h"
+#include "core/batch/batchsolve.h"
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>

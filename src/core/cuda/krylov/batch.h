@@ -6,7 +6,7 @@
 */
 #pragma once
 
-#include "core/batchsolve.h"
+#include "core/batch/batchsolve.h"
 #include "core/cuda/spmvcuda.h"
 
 typedef struct _n_SpMVCudaBatch *SpMVCudaBatch;

@@ -319,7 +319,7 @@ template <int K = 0, class System> static __device__ __forceinline__ int Direct(
 }
 #endif
 
-#include "core/batchmethods.h"
+#include "core/batch/batchmethods.h"
 
 #if HELD
 // The system that follows in the block's shared memory: a vector, the matrix, its slices

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "deviceksp.h"
-#include "core/batchsolve.h"
+#include "core/batch/batchsolve.h"
 
 typedef struct _n_KSP_DeviceBatch {
   SpMVBatchMethod method;  /* SPMV_BATCH_METHODS: chosen in each solve */

@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "spmvcore.h"
+#include "core/spmvcore.h"
 
 typedef enum { SPMV_BATCH_CG, SPMV_BATCH_BCGS, SPMV_BATCH_GMRES, SPMV_BATCH_LU, SPMV_BATCH_METHODS } SpMVBatchMethod;
 

@@ -2,7 +2,7 @@
   The solvers for batches on the host: eight systems of one pattern at a time (batchlanes.h), or one system after the
   other, whose data stays in the cache.
 */
-#include "spmvimpl.h"
+#include "core/spmvimpl.h"
 
 #define FN     static inline
 #define REALS  ((int)(sizeof(PetscScalar) / sizeof(PetscReal)))
