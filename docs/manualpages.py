@@ -201,7 +201,7 @@ def keys(pages):
 
 
 def options(pages):
-    """option -> [(page, level, usage, text)]: the types that have it. A name with * at its end stands for all options of other pages that begin like it"""
+    """option -> [(page, level, usage, text)]: the types that have it. A name that ends in * means all options of other pages with this beginning"""
     found = {}
     for page, level, usage, text in keys(pages):
         if OPTION.match(usage) and not usage.endswith("*"):

@@ -48,9 +48,9 @@ SpMVTuning SpMVTuned = {
     .sort_gain    = 20,          /* and if sorting saves more than 1 / 20 of what is stored */
 
     /* When to set up, in products of AIJ: about as many as a set-up with its fill takes, which is 2 with 74 entries a
-       row, 8 to 13 with 3 to 8, and 22 for an arrow (few-products.csv, in the repository up to commit 3f675eb). KSPSolve of GAMG hierarchies
-       (solve.py: gamg, ex14-gamg, ex48-gamg, stokes-3d, one core, two runs) after 0, 3, 5 and 8 products takes 0.93,
-       0.90, 0.93 and 1.03 s, with aij 2.1 s */
+       row, 8 to 13 with 3 to 8, and 22 for an arrow (few-products.csv, in the repository up to commit 3f675eb).
+       KSPSolve of GAMG hierarchies (solve.py: gamg, ex14-gamg, ex48-gamg, stokes-3d, one core, two runs) after 0, 3, 5
+       and 8 products takes 0.93, 0.90, 0.93 and 1.03 s, with aij 2.1 s */
     .setup_products = 2,
     .setup_rows     = 36, /* times the share of the rows in all rows and entries */
     /* rows and entries that AIJ multiplies in 40 us, as long as the set-up of a few rows takes */
