@@ -143,6 +143,7 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
              {SPMV_KRYLOV_NORM_NONE, left ? SPMV_KRYLOV_NORM_PRECONDITIONED : SPMV_KRYLOV_NORM_UNPRECONDITIONED}) {
           static char what[128];
           snprintf(what, sizeof(what), "%d rows, %s, %s%s", n, pcs[pc], norms[norm], left ? "" : ", right");
+          if (!Selected(what)) continue;
           Problem q = Make(what, n, (SpMVKrylovPC)pc, left, norm);
           if (n <= 3) q.set.until.max_it = 1; // further iterations would divide by rounding errors
           TestProblem(q, k, stream, n < 1000 && !quick);
@@ -171,6 +172,7 @@ static void Repeat(Problem &q, int bs, const double a[], const double b[])
 static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
 {
   const auto test = [&](const char *what, SpMVKrylovReason reason, std::function<void(Problem &)> change) {
+    if (!Selected(what)) return;
     Problem q = Make(what, 1200, SPMV_KRYLOV_PC_NONE, true, SPMV_KRYLOV_NORM_PRECONDITIONED);
     change(q);
     Expect(Reference(q).reason == reason, q.A, what, "reference", "the way to end that is meant");
@@ -266,6 +268,7 @@ static Wide WideOf(const Scalar &a)
 static void TestEpilogue(Matrix A, bool fused, SpMVKernel kernel, SpMVKrylovPC pc, bool left, SpMVCudaKrylov k,
                          cudaStream_t stream)
 {
+  if (!Selected(A.name)) return;
   SELLPParams    params = {};
   SpMVCudaStore  store;
   const double   eps = sizeof(PetscReal) == 8 ? 1e-12 : 1e-3;

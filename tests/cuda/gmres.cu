@@ -287,6 +287,7 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
         for (int length : {1, n == 4 ? 2 : 5, n == 4 || n == 600000 ? 2 : longest}) {
           static char what[128];
           snprintf(what, sizeof(what), "%d rows, %s%s, %d iterations", n, pcs[pc], left ? "" : ", right", length);
+          if (!Selected(what)) continue;
           Problem q = Make(what, n, length, (SpMVKrylovPC)pc, left);
           TestCycle(q, k, stream, n < 1000 && !quick);
           q.set.again = PETSC_TRUE;
@@ -302,6 +303,7 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
 // The most numbers of a sum over ranks
 static void TestLongest(SpMVCudaKrylov k, cudaStream_t stream)
 {
+  if (!Selected("the longest cycle")) return;
   Problem q = Make("the longest cycle", 700, SPMV_GMRES_MOST, SPMV_KRYLOV_PC_POINTS, true);
   for (int r = 0; r < q.set.n; r++) {
     for (int p = q.A.i[r]; p < q.A.i[r + 1]; p++)
@@ -316,6 +318,7 @@ static void TestLongest(SpMVCudaKrylov k, cudaStream_t stream)
 static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
 {
   const auto test = [&](const char *what, SpMVKrylovReason reason, std::function<void(Problem &)> change) {
+    if (!Selected(what)) return;
     Problem q = Make(what, 1200, 4, SPMV_KRYLOV_PC_NONE, true);
     change(q);
     Expect(Reference(q).reason == reason, q.A, what, "reference", "the way to end that is meant");

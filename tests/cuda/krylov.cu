@@ -134,6 +134,7 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
         for (bool hermitian : {true, false}) {
           static char what[128];
           snprintf(what, sizeof(what), "%d rows, %s, %s%s", n, pcs[pc], norms[norm], hermitian ? "" : ", symmetric");
+          if (!Selected(what)) continue;
           Problem q = Make(what, n, (SpMVKrylovPC)pc, (SpMVKrylovNorm)norm, hermitian);
           if (n <= 3) q.set.until.max_it = 1; // further iterations would divide by rounding errors
           TestProblem(q, k, stream, n < 1000 && !quick);
@@ -150,6 +151,7 @@ static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
 {
   const auto test = [&](const char *what, SpMVKrylovReason reason, std::function<void(Problem &)> change,
                         double shift = 0, SpMVKrylovPC pc = SPMV_KRYLOV_PC_NONE) {
+    if (!Selected(what)) return;
     Problem q = Make(what, 1000, pc, SPMV_KRYLOV_NORM_PRECONDITIONED, true, shift);
     change(q);
     Expect(Reference(q).reason == reason, q.A, what, "reference", "the way to end that is meant");
@@ -242,6 +244,7 @@ static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, 
 static void TestEpilogue(Matrix A, bool fused, SpMVKernel kernel, bool single, bool hermitian, SpMVCudaKrylov k,
                          cudaStream_t stream)
 {
+  if (!Selected(A.name)) return;
   std::vector<Number> p(A.n);
   SELLPParams         params = {};
   SpMVCudaStore       store;
