@@ -8,7 +8,8 @@
 
 PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 
-using Problem = ProblemOf<SpMVCudaBCGS>;
+struct Settings : SpMVKrylovSolve, SpMVCudaBCGS {};
+using Problem = ProblemOf<Settings>;
 
 // ------------------------------------------------------------------------------------------------ the method on the
 // host
@@ -33,9 +34,9 @@ static bool Unwound(const Problem &q)
 // Like KSPSolve_BCGS(), starting from x = 0 and after its first convergence test
 static Outcome Reference(const Problem &q)
 {
-  const SpMVCudaBCGS &set = q.set;
-  Outcome             o;
-  std::vector<Wide>   r(q.b.begin(), q.b.end()), x(r.size(), Wide(0)), p(x), v(x), s(x), t;
+  const Settings   &set = q.set;
+  Outcome           o;
+  std::vector<Wide> r(q.b.begin(), q.b.end()), x(r.size(), Wide(0)), p(x), v(x), s(x), t;
   if (set.left) r = Apply(q, r);
   const std::vector<Wide> r0 = r;
   Wide                    rho, old = 1, alpha = 1, omega = 1;
@@ -83,19 +84,19 @@ static bool InKernels(const Problem &q)
 
 static cudaError_t Start(const Problem &q, Arrays &a, SpMVCudaKrylov k, cudaStream_t stream)
 {
-  SpMVCudaBCGS set = q.set;
-  Number      *r = a.r.p, *p = a.p.p;
+  Settings set = q.set;
+  Number  *r = a.r.p, *p = a.p.p;
   if (set.left) std::swap(r, a.z.p); // B b
-  set.x   = (PetscScalar *)a.x.p;
-  set.r   = (PetscScalar *)(a.r.p = r);
-  set.r0  = (PetscScalar *)a.r0.p;
-  set.v   = (PetscScalar *)a.v.p;
-  set.t   = (PetscScalar *)a.t.p;
-  set.p   = (PetscScalar *)p;
-  set.d   = (const PetscScalar *)a.d.p;
-  set.hat = (PetscScalar *)a.z.p;
+  set.x   = (Scalar *)a.x.p;
+  set.r   = (Scalar *)(a.r.p = r);
+  set.r0  = (Scalar *)a.r0.p;
+  set.v   = (Scalar *)a.v.p;
+  set.t   = (Scalar *)a.t.p;
+  set.p   = (Scalar *)p;
+  set.d   = (const Scalar *)a.d.p;
+  set.hat = (Scalar *)a.z.p;
   if (!set.left && InKernels(q)) SPMV_TRY(ApplyAll(q, a, r, p, stream));
-  return SpMVCudaBCGSBegin(k, &set, stream);
+  return SpMVCudaBCGSBegin(k, &set, &set, stream);
 }
 
 static cudaError_t Multiply(const Problem &q, const Arrays &a, const Number *p, Number *v, cudaStream_t stream)
@@ -129,7 +130,6 @@ static Problem Make(const char *what, int n, SpMVKrylovPC pc, bool left, SpMVKry
   q.set.pc    = pc;
   q.set.norm  = norm;
   q.set.left  = left ? PETSC_TRUE : PETSC_FALSE;
-  q.set.early = PETSC_TRUE;
   q.set.until = {PETSC_TRUE, PETSC_FALSE, (PetscReal)1e-30, (PetscReal)1e-35, (PetscReal)1e30, 4, 0, -1};
   return q;
 }
@@ -147,8 +147,6 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
           Problem q = Make(what, n, (SpMVKrylovPC)pc, left, norm);
           if (n <= 3) q.set.until.max_it = 1; // further iterations would divide by rounding errors
           TestProblem(q, k, stream, n < 1000 && !quick);
-          q.set.early = PETSC_FALSE;
-          TestSame(q, Solve(q, PLAIN, k, stream), Solve(q, AHEAD, k, stream));
         }
       }
     }

@@ -8,7 +8,8 @@
 
 PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 
-using Problem = ProblemOf<SpMVCudaCG>;
+struct Settings : SpMVKrylovSolve, SpMVCudaCG {};
+using Problem = ProblemOf<Settings>;
 
 // ------------------------------------------------------------------------------------------------ the method on the
 // host
@@ -16,7 +17,7 @@ using Problem = ProblemOf<SpMVCudaCG>;
 // Like KSPSolve_CG(), starting from x = 0 and after its first convergence test
 static Outcome Reference(const Problem &p)
 {
-  const SpMVCudaCG &cg = p.set;
+  const Settings   &cg = p.set;
   Outcome           o;
   std::vector<Wide> r(p.b.begin(), p.b.end()), z = Apply(p, r), direction(r.size()), w;
   Wide              beta = Dot(cg.hermitian, z, r), betaold = 1, dpi = 0, before;
@@ -67,13 +68,13 @@ static Outcome Reference(const Problem &p)
 
 static cudaError_t Start(const Problem &q, Arrays &v, SpMVCudaKrylov k, cudaStream_t stream)
 {
-  SpMVCudaCG cg = q.set;
-  cg.x          = (PetscScalar *)v.x.p;
-  cg.r          = (PetscScalar *)v.r.p;
-  cg.z = cg.w = (PetscScalar *)v.z.p;
-  cg.p        = (PetscScalar *)v.p.p;
-  cg.d        = (const PetscScalar *)v.d.p;
-  SPMV_TRY(SpMVCudaCGBegin(k, &cg, stream));
+  Settings cg = q.set;
+  cg.x        = (Scalar *)v.x.p;
+  cg.r        = (Scalar *)v.r.p;
+  cg.z = cg.w = (Scalar *)v.z.p;
+  cg.p        = (Scalar *)v.p.p;
+  cg.d        = (const Scalar *)v.d.p;
+  SPMV_TRY(SpMVCudaCGBegin(k, &cg, &cg, stream));
   return SpMVCudaCGDirection(k, stream);
 }
 
@@ -120,7 +121,6 @@ static Problem Make(const char *what, int n, SpMVKrylovPC pc, SpMVKrylovNorm nor
   q.set.pc   = pc;
   q.set.norm = norm;
   q.set.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
-  q.set.early     = PETSC_TRUE;
   q.set.until     = {PETSC_TRUE, PETSC_FALSE, (PetscReal)1e-4, (PetscReal)1e-30, (PetscReal)1e30, 8, 0, -1};
   return q;
 }
@@ -138,8 +138,6 @@ static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
           Problem q = Make(what, n, (SpMVKrylovPC)pc, (SpMVKrylovNorm)norm, hermitian);
           if (n <= 3) q.set.until.max_it = 1; // further iterations would divide by rounding errors
           TestProblem(q, k, stream, n < 1000 && !quick);
-          q.set.early = PETSC_FALSE;
-          TestSame(q, Solve(q, PLAIN, k, stream), Solve(q, AHEAD, k, stream));
         }
       }
     }
@@ -202,7 +200,7 @@ static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
 
 // The inner product of p and w = A p, from the epilogue of the product. expected: there is an epilogue
 static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, const std::vector<Number> &p,
-                           const SpMVCudaCG &cg, const std::vector<Number> &separate, Device<Number> &w,
+                           const Settings &cg, const std::vector<Number> &separate, Device<Number> &w,
                            Device<Number> &r, SpMVCudaKrylov k, cudaStream_t stream)
 {
   std::vector<Number> again;
@@ -212,7 +210,7 @@ static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, 
   for (int turn = 0; turn < 3; turn++) {
     w.Poison();
     r.Set(p); // each step changes it
-    CHECK(SpMVCudaCGBegin(k, &cg, stream));
+    CHECK(SpMVCudaCGBegin(k, &cg, &cg, stream));
     CHECK(SpMVCudaCGProduct(k, store, stream));
     CHECK(SpMVCudaCGUpdate(k, stream)); // for a small matrix, Update adds the sums
     CHECK(cudaStreamSynchronize(stream));
@@ -248,7 +246,7 @@ static void TestEpilogue(Matrix A, bool fused, SpMVKernel kernel, bool single, b
   std::vector<Number> p(A.n);
   SELLPParams         params = {};
   SpMVCudaStore       store;
-  SpMVCudaCG          cg = {};
+  Settings            cg = {};
   for (auto *values : {&A.a, &p}) {
     for (auto &v : *values) v = Value();
   }
@@ -263,12 +261,11 @@ static void TestEpilogue(Matrix A, bool fused, SpMVKernel kernel, bool single, b
   CHECK(SpMVCudaFill(store, &csr, stream));
   cg.n  = A.n;
   cg.bs = 1;
-  cg.x  = (PetscScalar *)x.p;
-  cg.r  = (PetscScalar *)r.p;
-  cg.p  = (PetscScalar *)dp.p;
-  cg.w = cg.z  = (PetscScalar *)w.p;
+  cg.x  = (Scalar *)x.p;
+  cg.r  = (Scalar *)r.p;
+  cg.p  = (Scalar *)dp.p;
+  cg.w = cg.z  = (Scalar *)w.p;
   cg.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
-  cg.early     = PETSC_TRUE;
   CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(dp.p), NULL, (PetscScalar *)w.p}, stream));
   CHECK(cudaStreamSynchronize(stream));
   const std::vector<Number> separate = w.Get();

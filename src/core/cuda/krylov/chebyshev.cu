@@ -10,13 +10,14 @@ namespace {
 
 constexpr int BLOCK = KRYLOV_BLOCK;
 
-struct StepArgs {
-  int           n, bs;
-  bool          early;
-  const Scalar *b, *w, *d, *before, *now; // NULL: zero
-  Scalar       *next;
-  Scalar        of_before, of_now, of_residual;
-};
+struct StepArgs : SpMVKrylovSolve, SpMVCudaChebyshev {};
+
+__device__ __forceinline__ Scalar Value(PetscReal a)
+{
+  Scalar v         = Num::zero();
+  *(PetscReal *)&v = a;
+  return v;
+}
 
 // next = of_before before + of_now now + of_residual B (b - w); next may be any of the others except w. A block
 // preconditioner uses as many threads per block as it has rows
@@ -28,7 +29,7 @@ __global__ void __launch_bounds__(BLOCK) step(StepArgs g, bool, const Scalar *, 
   const bool     own  = threadIdx.x < rows && i < (unsigned)g.n;
   Scalar         z    = Num::zero();
   AwaitPrevious();
-  if (g.early) LetNextBegin();
+  LetNextBegin();
   if (own) {
     z = Read(g.b + i);
     if (g.w) z = Num::add(z, Negated(g.w[i]));
@@ -36,17 +37,10 @@ __global__ void __launch_bounds__(BLOCK) step(StepArgs g, bool, const Scalar *, 
   }
   if (PC == SPMV_KRYLOV_PC_BLOCKS) z = MultiplyBlock<BLOCK>(g.d, g.n, g.bs, i, own, z);
   if (!own) return;
-  z = Multiplied(g.of_residual, z);
-  if (g.now) z = Num::fma(g.of_now, Read(g.now + i), z);
-  if (g.before) z = Num::fma(g.of_before, Read(g.before + i), z);
+  z = Multiplied(Value(g.of_residual), z);
+  if (g.now) z = Num::fma(Value(g.of_now), Read(g.now + i), z);
+  if (g.before) z = Num::fma(Value(g.of_before), Read(g.before + i), z);
   Write(g.next + i, z);
-}
-
-Scalar Value(PetscReal a)
-{
-  Scalar v         = Num::zero();
-  *(PetscReal *)&v = a;
-  return v;
 }
 
 } // namespace
@@ -56,28 +50,11 @@ cudaError_t spmv::LoadChebyshev()
   return Load((const void *)::step<SPMV_KRYLOV_PC_POINTS>);
 }
 
-void Chebyshev::Choose()
+cudaError_t SpMVCudaChebyshevStep(const SpMVKrylovSolve *solve, const SpMVCudaChebyshev *s, cudaStream_t stream)
 {
-  step[SPMV_KRYLOV_PC_NONE].Choose((const void *)::step<SPMV_KRYLOV_PC_NONE>);
-  step[SPMV_KRYLOV_PC_POINTS].Choose((const void *)::step<SPMV_KRYLOV_PC_POINTS>);
-  step[SPMV_KRYLOV_PC_BLOCKS].Choose((const void *)::step<SPMV_KRYLOV_PC_BLOCKS>);
-}
-
-cudaError_t SpMVCudaChebyshevStep(SpMVCudaKrylov k, const SpMVCudaChebyshev *s, cudaStream_t stream)
-{
-  const StepArgs args = {s->n,
-                         s->bs,
-                         (bool)s->early,
-                         (const Scalar *)s->b,
-                         (const Scalar *)s->w,
-                         (const Scalar *)s->d,
-                         (const Scalar *)s->before,
-                         (const Scalar *)s->now,
-                         (Scalar *)s->next,
-                         Value(s->of_before),
-                         Value(s->of_now),
-                         Value(s->of_residual)};
-  const int      rows = s->pc == SPMV_KRYLOV_PC_BLOCKS ? BLOCK / s->bs * s->bs : BLOCK;
-  if (!s->n) return cudaSuccess;
-  return k->chebyshev.step[s->pc].Launch(Blocks(s->n, rows), BLOCK, args, false, {}, stream);
+  const int rows = solve->pc == SPMV_KRYLOV_PC_BLOCKS ? BLOCK / solve->bs * solve->bs : BLOCK;
+  if (!solve->n) return cudaSuccess;
+  return WithPC<SPMV_KRYLOV_PC_NONE>(solve->pc, [=](auto pc) {
+    return Launch<step<pc.value>>(Blocks(solve->n, rows), BLOCK, StepArgs{*solve, *s}, stream);
+  });
 }

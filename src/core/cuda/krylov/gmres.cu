@@ -17,23 +17,20 @@ namespace {
 // What the kernels of a cycle share. r: the triangular matrix by columns, with leading dimension most + 2; column k is
 // that of the Hessenberg matrix before its rotations are applied
 struct CycleArgs {
-  SolveArgs  solve;
-  int        most, before;
+  SolveArgs          solve;
+  SpMVCudaGMRESCycle in;
+  int                most;
   bool       left, right; // the kernels apply a preconditioner: on the left POINTS, on the right POINTS or BLOCKS
-  bool       normalized;  // the caller has the vectors normalized, by gmres_normalize()
   bool       several;     // there are several ranks
-  bool       flexible;    // breakdowns as in KSPFGMRES
-  PetscReal  haptol;
   Scalar    *r, *cosine, *sine, *g, *h; // h: what is subtracted, per vector
   PetscReal *scale;
-  Scalar    *next;
+  unsigned  *singular;
 };
 
 struct StepArgs {
   CycleArgs c;
   Basis     basis;
   int       k;
-  unsigned  grid;  // of gmres_subtract()
   bool      again; // the second time: v[k+1] is scaled already, and the coefficients are added to those of the first
 };
 
@@ -47,7 +44,7 @@ __device__ __forceinline__ Scalar Scaled(PetscReal by, Scalar a)
 // Vector j of the method is this times v[j]
 __device__ __forceinline__ PetscReal ScaleOf(const CycleArgs &c, int j)
 {
-  return c.normalized ? PetscReal(1) : c.scale[j];
+  return c.in.normalized ? PetscReal(1) : c.scale[j];
 }
 
 // Entry i of B y, where `in` says that this thread has entry i of y. All threads of a thread block call it
@@ -58,19 +55,15 @@ __device__ __forceinline__ Scalar Preconditioned(const CycleArgs &c, unsigned i,
   return in ? Multiplied(c.solve.d[i], y) : y;
 }
 
-struct BeginArgs {
-  CycleArgs c;
-  State     first;
-  PetscReal beta;
-};
-
-__global__ void gmres_begin(BeginArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+__global__ void gmres_begin(CycleArgs c, bool, const Scalar *, const Scalar *, Scalar *)
 {
+  State first{};
+  first.its = 1;
   AwaitPrevious();
-  *g.c.solve.state        = g.first;
-  g.c.scale[0]            = 1 / g.beta;
-  g.c.g[0]                = Num::zero();
-  *(PetscReal *)&g.c.g[0] = g.beta;
+  *c.solve.state        = first;
+  c.scale[0]            = 1 / c.in.beta;
+  c.g[0]                = Num::zero();
+  *(PetscReal *)&c.g[0] = c.in.beta;
 }
 
 // The shared memory that AddColumn() needs
@@ -112,8 +105,8 @@ __device__ void AddColumn(const CycleArgs &c, int k, PetscReal square)
       }
       *(PetscReal *)&below   = norm;
       const PetscReal length = sqrt(Square(h[k]) + norm * norm), size = sqrt(Square(old)), ratio = norm / size;
-      const PetscReal bound = ratio > c.haptol ? c.haptol : ratio; // as in PETSc, also if it is NaN
-      const bool      happy = norm < bound || (c.flexible && norm == bound);
+      const PetscReal bound = ratio > c.in.haptol ? c.in.haptol : ratio; // as in PETSc, also if it is NaN
+      const bool      happy = norm < bound || (c.in.flexible && norm == bound);
       PetscReal       now   = 0;
       if (!happy && length > 0) {
         const Scalar cs = Scaled(1 / length, h[k]), sn = Scaled(1 / length, below);
@@ -131,7 +124,7 @@ __device__ void AddColumn(const CycleArgs &c, int k, PetscReal square)
       s.norms        = k + 1;
       ReportNorm(k + 1, now, c.solve.progress);
       if (s.reason == SPMV_KRYLOV_ITERATING)
-        s.reason = Converged(s.until, s.norm == SPMV_KRYLOV_NORM_NONE, c.before + k + 1, now);
+        s.reason = Converged(c.solve.until, c.solve.norm == SPMV_KRYLOV_NORM_NONE, c.in.before + k + 1, now);
       if (happy && s.reason == SPMV_KRYLOV_ITERATING) s.reason = SPMV_KRYLOV_HAPPY;
       if (s.reason == SPMV_KRYLOV_ITERATING) s.its++;
     }
@@ -148,8 +141,8 @@ SPMV_PRODUCTS_KERNEL gmres_project(StepArgs g, bool, const Scalar *product, cons
 {
   const Scalar *d = BLOCKS || (g.c.left && !g.again) ? g.c.solve.d : nullptr;
   AwaitPrevious();
-  if (g.c.solve.early) LetNextBegin();
-  if (blockIdx.x == g.basis.blocks) return AddColumn(g.c, g.k - 1, AddSquares(g.basis.squares, g.grid));
+  LetNextBegin();
+  if (blockIdx.x == g.basis.blocks) return AddColumn(g.c, g.k - 1, AddSquares(g.basis.squares, g.basis.updates));
   const int reason = LoadOrdered(&g.c.solve.state->reason);
   InnerProducts(
       g.basis,
@@ -171,7 +164,6 @@ struct SumArgs {
   CycleArgs c;
   Basis     basis;
   int       products, column; // number of inner products; the column to add, or -1
-  unsigned  grid;             // of gmres_subtract()
 };
 enum SumPart { OWN = 1, ALL_RANKS = 2 };
 
@@ -189,18 +181,14 @@ __global__ void __launch_bounds__(ORTHOG_BLOCK) gmres_sum(SumArgs g, int part, c
       AddProducts(b, [&](int j, Scalar sum) { Write((Scalar *)ranks.sums + b.first + j, sum); });
     }
     if (g.column >= 0) {
-      const PetscReal square = AddSquares(g.basis.squares, g.grid);
+      const PetscReal square = AddSquares(g.basis.squares, g.basis.updates);
       if (threadIdx.x == 0) ranks.sums[reals] = square;
     }
     __syncthreads();
   }
   if (!(part & ALL_RANKS)) return;
-  if (!ranks.outside && ranks.size > 1) {
-    const unsigned n = *ranks.number + 1;
-    AddRanks(ranks, ranks.sums, reals + (g.column >= 0), n, true);
-    if (threadIdx.x == 0) *ranks.number = n;
-  }
-  if (g.c.solve.early) LetNextBegin(); // not before, so that the next kernel does not take the place of another rank's
+  if (!ranks.outside && ranks.size > 1) AddRanks(ranks, ranks.sums, reals + (g.column >= 0));
+  LetNextBegin(); // not before, so that the next kernel does not take the place of another rank's
   if (g.column >= 0) AddColumn(g.c, g.column, ranks.sums[reals]);
 }
 
@@ -211,7 +199,7 @@ SPMV_SUBTRACT_KERNEL gmres_subtract(StepArgs g, bool, const Scalar *, const Scal
   const Scalar     *d     = g.c.solve.d;
   const bool        left = start && g.c.left, right = g.basis.last && g.c.right;
   AwaitPrevious();
-  if (g.c.solve.early) LetNextBegin();
+  LetNextBegin();
   const int       reason = LoadOrdered(&g.c.solve.state->reason);
   const PetscReal of     = g.again ? PetscReal(1) : ScaleOf(g.c, g.k);
   const auto      put    = [&](int j, Scalar sum) {
@@ -236,48 +224,37 @@ SPMV_SUBTRACT_KERNEL gmres_subtract(StepArgs g, bool, const Scalar *, const Scal
       [&](unsigned i, bool in, Scalar a) {
         if (in) w[i] = a;
         if (right) a = Preconditioned(g.c, i, in, a);
-        if (in && right) g.c.next[i] = a;
+        if (in && right) g.c.in.next[i] = a;
       });
 }
 
-struct NormalizeArgs {
-  CycleArgs c;
-  int       k;
-};
-
-SPMV_SUBTRACT_KERNEL gmres_normalize(NormalizeArgs g, bool, const Scalar *, const Scalar *, Scalar *w)
+SPMV_SUBTRACT_KERNEL gmres_normalize(CycleArgs c, int k, const Scalar *, const Scalar *, Scalar *w)
 {
   __shared__ State s;
-  if (!BeginKernel(g.c.solve, s)) return;
-  const PetscReal scale = g.c.scale[g.k + 1];
-  for (unsigned i = blockIdx.x * ORTHOG_BLOCK + threadIdx.x; i < (unsigned)g.c.solve.n; i += gridDim.x * ORTHOG_BLOCK)
+  if (!BeginKernel(c.solve, s)) return;
+  const PetscReal scale = c.scale[k + 1];
+  for (unsigned i = blockIdx.x * ORTHOG_BLOCK + threadIdx.x; i < (unsigned)c.solve.n; i += gridDim.x * ORTHOG_BLOCK)
     w[i] = Scaled(scale, w[i]);
 }
 
-struct SolveTriangle {
-  CycleArgs c;
-  int       k;
-  unsigned *singular;
-};
-
 // Back substitution by one thread block, with a thread for each row. h becomes minus what is added of each vector
 __global__ void __launch_bounds__(SPMV_GMRES_MOST)
-    gmres_solve(SolveTriangle g, bool, const Scalar *, const Scalar *, Scalar *)
+    gmres_solve(CycleArgs c, int k, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ Scalar known;
   __shared__ bool   singular;
   const int         row = (int)threadIdx.x;
   AwaitPrevious();
   const auto entry = [&](int j) {
-    return row <= j && j >= 0 ? LoadOrdered(g.c.r + (size_t)j * (size_t)(g.c.most + 2) + row) : Num::zero();
+    return row <= j && j >= 0 ? LoadOrdered(c.r + (size_t)j * (size_t)(c.most + 2) + row) : Num::zero();
   };
-  Scalar y = row < g.k ? LoadOrdered(g.c.g + row) : Num::zero(), mine = entry(g.k - 1);
+  Scalar y = row < k ? LoadOrdered(c.g + row) : Num::zero(), mine = entry(k - 1);
   if (row == 0) singular = false;
   __syncthreads();
-  for (int j = g.k - 1; j >= 0; j--) {
+  for (int j = k - 1; j >= 0; j--) {
     const Scalar next = entry(j - 1);
     if (row == j) {
-      const bool zero = IsZero(mine), skip = zero && g.c.flexible && j == g.k - 1; // a last vector without effect
+      const bool zero = IsZero(mine), skip = zero && c.in.flexible && j == k - 1; // a last vector without effect
       if (zero && !skip) singular = true;
       known = y = skip ? Num::zero() : Divided(y, mine);
     }
@@ -286,24 +263,18 @@ __global__ void __launch_bounds__(SPMV_GMRES_MOST)
     mine = next;
     __syncthreads();
   }
-  if (row < g.k) g.c.h[row] = singular ? Num::zero() : Negated(Scaled(ScaleOf(g.c, row), y));
-  if (row == 0) *g.singular = singular;
+  if (row < k) c.h[row] = singular ? Num::zero() : Negated(Scaled(ScaleOf(c, row), y));
+  if (row == 0) *c.singular = singular;
 }
 
-struct CorrectArgs {
-  CycleArgs c;
-  Basis     basis;
-  bool      set;
-};
-
-SPMV_SUBTRACT_KERNEL gmres_correct(CorrectArgs g, bool, const Scalar *, const Scalar *, Scalar *x)
+SPMV_SUBTRACT_KERNEL gmres_correct(StepArgs g, bool set, const Scalar *, const Scalar *, Scalar *x)
 {
   __shared__ Scalar h[ORTHOG_CHUNK];
   AwaitPrevious();
-  if (g.c.solve.early) LetNextBegin();
+  LetNextBegin();
   if ((int)threadIdx.x < g.basis.count) h[threadIdx.x] = LoadOrdered(g.c.h + g.basis.first + threadIdx.x);
   __syncthreads();
-  const bool right = g.c.right, zero = right || (g.set && g.basis.first == 0);
+  const bool right = g.c.right, zero = right || (set && g.basis.first == 0);
   Subtract(
       g.basis, h, [&](unsigned i) { return zero ? Num::zero() : Read(x + i); },
       [&](unsigned i, bool in, Scalar a) {
@@ -322,9 +293,7 @@ struct _n_SpMVCudaGMRES {
   Array<PetscReal> scale;
   Array<unsigned>  singular;
   CycleArgs        c       = {};
-  PetscScalar     *product = nullptr;              // BLOCKS on the left
-  bool             again = false, pending = false; // pending: the last column is still to be added
-  Kernel           begin, project, project_blocks, sum, subtract, normalize, solve, correct;
+  bool             pending = false; // the last column is still to be added
 
   cudaError_t Create(SpMVCudaKrylov with, int most)
   {
@@ -336,21 +305,14 @@ struct _n_SpMVCudaGMRES {
     SPMV_TRY(numbers.Alloc(4 * room));
     SPMV_TRY(scale.Alloc(room));
     SPMV_TRY(singular.Alloc(1));
-    c.most   = most;
-    c.r      = r;
-    c.cosine = numbers;
-    c.sine   = c.cosine + room;
-    c.g      = c.sine + room;
-    c.h      = c.g + room;
-    c.scale  = scale;
-    begin.Choose((const void *)gmres_begin);
-    project.Choose((const void *)gmres_project<false>);
-    project_blocks.Choose((const void *)gmres_project<true>);
-    sum.Choose((const void *)gmres_sum);
-    subtract.Choose((const void *)gmres_subtract);
-    normalize.Choose((const void *)gmres_normalize);
-    solve.Choose((const void *)gmres_solve);
-    correct.Choose((const void *)gmres_correct);
+    c.most     = most;
+    c.r        = r;
+    c.cosine   = numbers;
+    c.sine     = c.cosine + room;
+    c.g        = c.sine + room;
+    c.h        = c.g + room;
+    c.scale    = scale;
+    c.singular = singular;
     return cudaSuccess;
   }
   // Calls launch(basis) for the kernels that update v[k+1] or the solution
@@ -366,9 +328,9 @@ struct _n_SpMVCudaGMRES {
   cudaError_t Sum(int products, int column, cudaStream_t stream)
   {
     return orthog.ForChunks(c.solve.n, 0, nullptr, [&](const Basis &g) {
-      const SumArgs args   = {c, g, products, column, orthog.SubtractGrid(c.solve.n)};
+      const SumArgs args   = {c, g, products, column};
       const auto    launch = [&](int part) {
-        return sum.LaunchWith(1, ORTHOG_BLOCK, &args, part, {}, stream, column < 0 ? 0 : ColumnBytes(column), true);
+        return Launch<gmres_sum>(1, ORTHOG_BLOCK, args, stream, part, {}, column < 0 ? 0 : ColumnBytes(column));
       };
       if (!krylov->allreduce) return launch(OWN | ALL_RANKS);
       SPMV_TRY(launch(OWN));
@@ -379,22 +341,22 @@ struct _n_SpMVCudaGMRES {
   // Makes v[k+1] orthogonal to the vectors before it
   cudaError_t Orthogonalize(int k, PetscScalar *const v[], bool second, cudaStream_t stream)
   {
-    const unsigned grid   = orthog.SubtractGrid(c.solve.n);
-    const bool     add    = pending && !second; // the last column
-    const bool     blocks = product && !second;
+    const bool add    = pending && !second; // the last column
+    const bool blocks = c.in.left && c.solve.pc == SPMV_KRYLOV_PC_BLOCKS && !second;
     SPMV_TRY(orthog.ForChunks(c.solve.n, k + 1, v, [&](const Basis &g) {
-      const StepArgs args   = {c, g, k, grid, second};
-      const bool     block  = add && !c.several && g.first == 0; // one more
-      Kernel        &kernel = blocks && g.first == 0 ? project_blocks : project;
-      return kernel.LaunchWith(g.blocks + block, ORTHOG_BLOCK, &args, false,
-                               {(const Scalar *)product, nullptr, (Scalar *)v[k + 1]}, stream,
-                               block ? ColumnBytes(k - 1) : 0, true);
+      const StepArgs args  = {c, g, k, second};
+      const bool     block = add && !c.several && g.first == 0; // one more
+      const auto     kernel =
+          blocks && g.first == 0 ? Launch<gmres_project<true>, StepArgs> : Launch<gmres_project<false>, StepArgs>;
+      return kernel(g.blocks + block, ORTHOG_BLOCK, args, stream, false, {c.in.product, nullptr, (Scalar *)v[k + 1]},
+                    block ? ColumnBytes(k - 1) : 0);
     }));
     if (c.several) SPMV_TRY(Sum(k + 1, add ? k - 1 : -1, stream));
     pending = true;
     return ForUpdates(k + 1, v, [&](const Basis &g) {
-      const StepArgs args = {c, g, k, grid, second};
-      return subtract.Launch(grid, ORTHOG_BLOCK, args, false, {nullptr, nullptr, (Scalar *)v[k + 1]}, stream);
+      const StepArgs args = {c, g, k, second};
+      return Launch<gmres_subtract>(g.updates, ORTHOG_BLOCK, args, stream, false,
+                                    {nullptr, nullptr, (Scalar *)v[k + 1]});
     });
   }
 };
@@ -418,58 +380,43 @@ cudaError_t SpMVCudaGMRESDestroy(SpMVCudaGMRES *gmres)
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaGMRESBegin(SpMVCudaGMRES gmres, const SpMVCudaGMRESCycle *cycle, cudaStream_t stream)
+cudaError_t SpMVCudaGMRESBegin(SpMVCudaGMRES gmres, const SpMVKrylovSolve *solve, const SpMVCudaGMRESCycle *cycle,
+                               cudaStream_t stream)
 {
-  if (cycle->n > SPMVCUDA_MAX_SIZE || cycle->bs > SPMV_KRYLOV_BLOCK) return cudaErrorNotSupported;
-  const bool points = cycle->pc == SPMV_KRYLOV_PC_POINTS, blocks = cycle->pc == SPMV_KRYLOV_PC_BLOCKS;
+  const bool points = solve->pc == SPMV_KRYLOV_PC_POINTS, blocks = solve->pc == SPMV_KRYLOV_PC_BLOCKS;
   CycleArgs &c = gmres->c;
-  State      first{};
-  c.solve.n      = cycle->n;
-  c.solve.bs     = cycle->bs;
-  c.solve.early  = cycle->early;
-  c.solve.pc     = cycle->pc;
-  c.solve.norm   = cycle->norm;
-  c.solve.d      = (const Scalar *)cycle->d;
-  c.left         = points && cycle->left;
-  c.right        = (points || blocks) && !cycle->left;
-  c.normalized   = cycle->normalized;
-  c.flexible     = cycle->flexible;
-  c.haptol       = cycle->haptol;
-  c.before       = cycle->before;
-  c.next         = (Scalar *)cycle->next;
-  gmres->product = blocks && cycle->left ? cycle->product : nullptr;
-  gmres->again   = cycle->again;
-  first.until    = cycle->until;
-  first.its      = 1;
-  first.norm     = cycle->norm;
+  c.solve      = {*solve};
+  c.in         = *cycle;
+  c.left       = points && cycle->left;
+  c.right      = (points || blocks) && !cycle->left;
   SPMV_TRY(gmres->krylov->Prepare(c.solve, stream));
   c.several      = c.solve.ranks.outside || c.solve.ranks.size > 1;
   gmres->pending = false;
   __atomic_store_n(&c.solve.progress->status, PackStatus(SPMV_KRYLOV_ITERATING, 1, 0), __ATOMIC_RELEASE);
-  return gmres->begin.Launch(1, 1, BeginArgs{c, first, cycle->beta}, false, {}, stream);
+  return Launch<gmres_begin>(1, 1, c, stream);
 }
 
 cudaError_t SpMVCudaGMRESStep(SpMVCudaGMRES gmres, int k, PetscScalar *const v[], cudaStream_t stream)
 {
   SPMV_TRY(gmres->Orthogonalize(k, v, false, stream));
-  return gmres->again ? gmres->Orthogonalize(k, v, true, stream) : cudaSuccess;
+  return gmres->c.in.again ? gmres->Orthogonalize(k, v, true, stream) : cudaSuccess;
 }
 
 cudaError_t SpMVCudaGMRESFinish(SpMVCudaGMRES gmres, int k, PetscScalar *const v[], cudaStream_t stream)
 {
-  const unsigned grid = gmres->orthog.SubtractGrid(gmres->c.solve.n);
-  gmres->pending      = false;
+  gmres->pending = false;
   SPMV_TRY(gmres->Sum(0, k, stream));
-  if (!gmres->c.normalized) return cudaSuccess;
-  const NormalizeArgs args = {gmres->c, k};
-  return gmres->normalize.Launch(grid, ORTHOG_BLOCK, args, false, {nullptr, nullptr, (Scalar *)v[k + 1]}, stream);
+  if (!gmres->c.in.normalized) return cudaSuccess;
+  return gmres->orthog.ForChunks(gmres->c.solve.n, 0, nullptr, [&](const Basis &g) {
+    return Launch<gmres_normalize>(g.updates, ORTHOG_BLOCK, gmres->c, stream, k,
+                                   {nullptr, nullptr, (Scalar *)v[k + 1]});
+  });
 }
 
 cudaError_t SpMVCudaGMRESSolve(SpMVCudaGMRES gmres, int k, cudaStream_t stream, PetscBool *singular)
 {
-  const SolveTriangle args = {gmres->c, k, gmres->singular};
-  unsigned            is   = 0;
-  SPMV_TRY(gmres->solve.Launch(1, SPMV_GMRES_MOST, args, false, {}, stream));
+  unsigned is = 0;
+  SPMV_TRY(Launch<gmres_solve>(1, SPMV_GMRES_MOST, gmres->c, stream, k));
   if (!singular) return cudaSuccess;
   SPMV_TRY(Fetch(&is, (const unsigned *)gmres->singular, 1, stream));
   *singular = is ? PETSC_TRUE : PETSC_FALSE;
@@ -480,8 +427,7 @@ cudaError_t SpMVCudaGMRESCorrect(SpMVCudaGMRES gmres, int k, PetscScalar *const 
                                  cudaStream_t stream)
 {
   return gmres->ForUpdates(k, v, [&](const Basis &g) {
-    const CorrectArgs args = {gmres->c, g, (bool)set};
-    return gmres->correct.Launch(gmres->orthog.SubtractGrid(g.n), ORTHOG_BLOCK, args, false,
-                                 {nullptr, nullptr, (Scalar *)x}, stream);
+    return Launch<gmres_correct>(g.updates, ORTHOG_BLOCK, StepArgs{gmres->c, g}, stream, (bool)set,
+                                 {nullptr, nullptr, (Scalar *)x});
   });
 }

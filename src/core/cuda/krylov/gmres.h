@@ -17,26 +17,22 @@
 typedef struct _n_SpMVCudaGMRES *SpMVCudaGMRES;
 
 typedef struct {
-  int                n, bs;
-  PetscScalar       *next;    /* POINTS or BLOCKS on the right: B v[k+1] */
-  PetscScalar       *product; /* BLOCKS on the left: A v[k] */
-  const PetscScalar *d;       /* POINTS or BLOCKS: the preconditioner B, as in SpMVCudaCG */
-  SpMVKrylovPC       pc;
-  SpMVKrylovNorm     norm;
-  PetscBool          left, early;
-  PetscBool          again;      /* each vector is made orthogonal twice */
-  PetscBool          flexible;   /* breakdowns as in FGMRES */
-  PetscBool          normalized; /* for preconditioners that are no linear functions; the caller normalizes v[0] */
-  PetscReal          beta;       /* the norm of the first residual of this cycle */
-  PetscReal          haptol;
-  int                before; /* iterations before this cycle */
-  SpMVKrylovTest     until;
+  SpMVKrylovScalar *next;    /* POINTS or BLOCKS on the right: B v[k+1] */
+  SpMVKrylovScalar *product; /* BLOCKS on the left: A v[k] */
+  PetscBool         left;
+  PetscBool         again;      /* each vector is made orthogonal twice */
+  PetscBool         flexible;   /* breakdowns as in FGMRES */
+  PetscBool         normalized; /* for preconditioners that are no linear functions; the caller normalizes v[0] */
+  PetscReal         beta;       /* the norm of the first residual of this cycle */
+  PetscReal         haptol;
+  int               before; /* iterations before this cycle */
 } SpMVCudaGMRESCycle;
 
 /* most: the length of a cycle, at most SPMV_GMRES_MOST */
 PETSC_INTERN cudaError_t SpMVCudaGMRESCreate(SpMVCudaKrylov, int most, SpMVCudaGMRES *);
 PETSC_INTERN cudaError_t SpMVCudaGMRESDestroy(SpMVCudaGMRES *);
-PETSC_INTERN cudaError_t SpMVCudaGMRESBegin(SpMVCudaGMRES, const SpMVCudaGMRESCycle *, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaGMRESBegin(SpMVCudaGMRES, const SpMVKrylovSolve *, const SpMVCudaGMRESCycle *,
+                                            cudaStream_t);
 /* v: k + 2 vectors */
 PETSC_INTERN cudaError_t SpMVCudaGMRESStep(SpMVCudaGMRES, int k, PetscScalar *const v[], cudaStream_t);
 /* Ends iteration k, with v[k+1] normalized if the cycle is: after the last one of a cycle, and whenever the host waits

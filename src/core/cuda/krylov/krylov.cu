@@ -36,13 +36,6 @@ cudaError_t spmv::LoadKrylov()
   return Load((const void *)Unit);
 }
 
-cudaError_t _n_SpMVCudaKrylov::Create()
-{
-  SPMV_TRY(LoadKrylov());
-  chebyshev.Choose();
-  return cudaSuccess;
-}
-
 cudaError_t _n_SpMVCudaKrylov::CreateSums()
 {
   int multiprocessors;
@@ -57,30 +50,26 @@ cudaError_t _n_SpMVCudaKrylov::CreateSums()
   ranks.number = count + 1;
   ranks.sums   = sums;
   SPMV_TRY(sums.Zero(nullptr));
-  begin.Choose((const void *)Set);
-  cg.Choose();
-  bcgs.Choose();
   return cudaDeviceSynchronize(); // so that work in all streams sees the counters as 0
 }
 
 cudaError_t _n_SpMVCudaKrylov::Prepare(SolveArgs &g, cudaStream_t stream)
 {
+  if (g.n > SPMVCUDA_MAX_SIZE || g.bs > SPMV_KRYLOV_BLOCK) return cudaErrorNotSupported;
   g.state    = state;
   g.partial  = partial;
   g.arrived  = count;
   g.progress = progress;
   g.ranks    = ranks;
-  g.partials = {};
   SPMV_TRY(order.Enter(stream, true));
   Forget();
   return cudaSuccess;
 }
 
-cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, State first, cudaStream_t stream)
+cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, const State &first, cudaStream_t stream)
 {
   SPMV_TRY(Prepare(g, stream));
-  first.norm = g.norm;
-  return begin.Launch(1, 1, StateArgs{state, first}, false, {}, stream);
+  return Launch<Set>(1, 1, StateArgs{state, first}, stream);
 }
 
 cudaError_t _n_SpMVCudaKrylov::Multiply(SpMVCudaStore A, Product p, int n, cudaStream_t stream, Partials *partials)
@@ -105,7 +94,7 @@ cudaError_t SpMVCudaKrylovCreate(PetscBool sums, SpMVCudaKrylov *k)
   SPMV_TRY(Supported());
   return Guarded([=] {
     std::unique_ptr<_n_SpMVCudaKrylov> made(new _n_SpMVCudaKrylov);
-    SPMV_TRY(made->Create());
+    SPMV_TRY(LoadKrylov());
     if (sums) SPMV_TRY(made->CreateSums());
     *k = made.release();
     return cudaSuccess;

@@ -64,33 +64,40 @@ typedef struct {
   int       max_it, min_it, chknorm; /* no norm is computed in the first chknorm iterations */
 } SpMVKrylovTest;
 
-/* The conjugate gradient method. All arrays have n entries except d, which has n * bs: entry (i, i / bs * bs + j) of
-   the preconditioner is d[j * n + i] */
+/* A PetscScalar on the device; there, the kernels' own type */
+#if defined(__CUDACC__)
+  #include "core/cuda/base/scalar.cuh"
+typedef spmv::Scalar SpMVKrylovScalar;
+#else
+typedef PetscScalar SpMVKrylovScalar;
+#endif
+
+/* What a solve with any method needs. All arrays have n entries except d, which has n * bs: entry (i, i / bs * bs + j)
+   of the preconditioner is d[j * n + i] */
 typedef struct {
-  int                n, bs; /* bs <= SPMV_KRYLOV_BLOCK */
-  PetscScalar       *x, *r, *z, *p, *w;
-  const PetscScalar *d;
-  SpMVKrylovPC       pc;
-  SpMVKrylovNorm     norm;
-  PetscBool          hermitian; /* z'r is the complex inner product; otherwise nothing is conjugated */
-  PetscBool          early;     /* kernels let the next one begin */
-  SpMVKrylovTest     until;
+  int                     n, bs; /* bs <= SPMV_KRYLOV_BLOCK */
+  const SpMVKrylovScalar *d;
+  SpMVKrylovPC            pc;
+  SpMVKrylovNorm          norm;
+  SpMVKrylovTest          until;
+} SpMVKrylovSolve;
+
+/* The conjugate gradient method */
+typedef struct {
+  SpMVKrylovScalar *x, *r, *z, *p, *w;
+  PetscBool         hermitian; /* z'r is the complex inner product; otherwise nothing is conjugated */
 } SpMVCudaCG;
 
 /*
   The stabilized biconjugate gradient method. B is on the left (B A x = B b) or on the right. On the right, B is applied
-  to the vectors before the products, so that x is the solution itself and not the y of A B y = b. s overwrites r
+  to the vectors before the products, so that x is the solution itself and not the y of A B y = b. s overwrites r. With
+  APPLIED, the caller multiplies with the preconditioned matrix, on either side. The norm, if any, is that of r
 */
 typedef struct {
-  int                n, bs;
-  PetscScalar       *x, *r, *r0, *v, *t, *p;
-  PetscScalar       *hat; /* B s, with POINTS or BLOCKS on the right */
-  const PetscScalar *d;
-  SpMVKrylovPC       pc;   /* APPLIED: the caller multiplies with the preconditioned matrix, on either side */
-  SpMVKrylovNorm     norm; /* with any value except NONE, it is the norm of r */
-  PetscBool          left, early;
-  PetscReal          dp; /* the norm of the first residual, if one was computed */
-  SpMVKrylovTest     until;
+  SpMVKrylovScalar *x, *r, *r0, *v, *t, *p;
+  SpMVKrylovScalar *hat; /* B s, with POINTS or BLOCKS on the right */
+  PetscBool         left;
+  PetscReal         dp; /* the norm of the first residual, if one was computed */
 } SpMVCudaBCGS;
 
 #define SPMV_KRYLOV_BLOCK 8    /* the most rows of a block of the preconditioner */
@@ -129,7 +136,7 @@ PETSC_INTERN cudaError_t SpMVCudaKrylovGetArray(SpMVCudaKrylov, size_t count, Pe
   Direction. If the norm is that of r, Update has tested it, and the caller may find that it need not compute z:
   after Update, Direction completes x.
 */
-PETSC_INTERN cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov, const SpMVCudaCG *, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov, const SpMVKrylovSolve *, const SpMVCudaCG *, cudaStream_t);
 /* w = A p, unless A is NULL because the caller has computed it; p'w; and the length of the step. All in one kernel if
    the store has such a kernel */
 PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, SpMVCudaStore A, cudaStream_t);
@@ -148,7 +155,7 @@ PETSC_INTERN cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov, PetscReal *, cud
   to v and t. If a solve ends as SINGULAR, t = 0: s and p belong to the last iteration, and x has not been updated in
   that iteration.
 */
-PETSC_INTERN cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov, const SpMVCudaBCGS *, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov, const SpMVKrylovSolve *, const SpMVCudaBCGS *, cudaStream_t);
 /* v = A p, unless A is NULL because the caller has computed it; B v; and (v, r0) */
 PETSC_INTERN cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov, SpMVCudaStore A, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov, cudaStream_t); /* s */
@@ -164,14 +171,11 @@ PETSC_INTERN cudaError_t SpMVCudaBCGSGetStep(SpMVCudaKrylov, PetscScalar *alpha,
   APPLIED.
 */
 typedef struct {
-  int                n, bs;
-  SpMVKrylovPC       pc;
-  PetscBool          early;
-  const PetscScalar *b, *w, *d, *before, *now;
-  PetscScalar       *next;
-  PetscReal          of_before, of_now, of_residual;
+  const SpMVKrylovScalar *b, *w, *before, *now;
+  SpMVKrylovScalar       *next;
+  PetscReal               of_before, of_now, of_residual;
 } SpMVCudaChebyshev;
-PETSC_INTERN cudaError_t SpMVCudaChebyshevStep(SpMVCudaKrylov, const SpMVCudaChebyshev *, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaChebyshevStep(const SpMVKrylovSolve *, const SpMVCudaChebyshev *, cudaStream_t);
 
 /* The state of the solve, as far as the host can see it now. its is counted as in PETSc: the iteration in progress, or
    the one in which the solve ended */

@@ -85,7 +85,6 @@ struct _n_SpMVCudaOrthog {
   Outcome        *outcome = nullptr; // pinned
   size_t          room    = 0;       // for coefficients
   unsigned        number  = 0;       // of the last call
-  Kernel          project, subtract;
   StreamOrder     order;
 
   ~_n_SpMVCudaOrthog()
@@ -100,8 +99,6 @@ struct _n_SpMVCudaOrthog {
     SPMV_TRY(arrived.Zero(nullptr));
     SPMV_TRY(cudaHostAlloc((void **)&outcome, sizeof(*outcome), cudaHostAllocMapped));
     outcome->number = 0;
-    project.Choose((const void *)spmv::project);
-    subtract.Choose((const void *)spmv::subtract);
     return cudaDeviceSynchronize(); // so that work in all streams sees the counter as 0
   }
   cudaError_t Reserve(size_t count)
@@ -147,30 +144,34 @@ cudaError_t SpMVCudaOrthogReserve(SpMVCudaOrthog o, int count, cudaStream_t stre
   return o->order.Leave(stream);
 }
 
+// Calls launch(args) for the vectors, ORTHOG_CHUNK at a time
+template <class F>
+static cudaError_t ForChunks(SpMVCudaOrthog o, int n, int count, const PetscScalar *const v[], cudaStream_t stream,
+                             F launch)
+{
+  SPMV_TRY(SpMVCudaOrthogReserve(o, count, stream));
+  o->number++;
+  SPMV_TRY(o->orthog.ForChunks(n, count, v, [&](const Basis &g) {
+    return launch(OrthogArgs{g, o->h, o->seen, o->arrived, o->outcome, o->number});
+  }));
+  return o->order.Leave(stream);
+}
+
 cudaError_t SpMVCudaOrthogProject(SpMVCudaOrthog o, int n, int count, const PetscScalar *const v[],
                                   const PetscScalar *x, cudaStream_t stream)
 {
-  SPMV_TRY(o->order.Enter(stream));
-  SPMV_TRY(o->Reserve((size_t)count));
-  o->number++;
-  SPMV_TRY(o->orthog.ForChunks(n, count, v, [&](const Basis &g) {
-    const OrthogArgs args = {g, o->h, o->seen, o->arrived, o->outcome, o->number};
-    return o->project.Launch(g.blocks, ORTHOG_BLOCK, args, false, {(const Scalar *)x, nullptr, nullptr}, stream);
-  }));
-  return o->order.Leave(stream);
+  return ForChunks(o, n, count, v, stream, [=](const OrthogArgs &g) {
+    return Launch<project>(g.basis.blocks, ORTHOG_BLOCK, g, stream, false, {(const Scalar *)x});
+  });
 }
 
 cudaError_t SpMVCudaOrthogSubtract(SpMVCudaOrthog o, int n, int count, const PetscScalar *const v[], PetscScalar *x,
                                    PetscBool summed, cudaStream_t stream)
 {
-  SPMV_TRY(o->order.Enter(stream));
-  o->number++;
-  SPMV_TRY(o->orthog.ForChunks(n, count, v, [&](const Basis &g) {
-    const OrthogArgs args = {g, o->h, o->seen, o->arrived, o->outcome, o->number};
-    return o->subtract.Launch(o->orthog.SubtractGrid(n), ORTHOG_BLOCK, args, false,
-                              {nullptr, summed ? o->seen : (const Scalar *)o->h, (Scalar *)x}, stream);
-  }));
-  return o->order.Leave(stream);
+  return ForChunks(o, n, count, v, stream, [=](const OrthogArgs &g) {
+    const Scalar *const h = summed ? o->seen : g.h;
+    return Launch<subtract>(g.basis.updates, ORTHOG_BLOCK, g, stream, false, {nullptr, h, (Scalar *)x});
+  });
 }
 
 cudaError_t SpMVCudaOrthogGet(SpMVCudaOrthog o, PetscScalar **h, PetscReal *square, cudaStream_t stream)

@@ -21,7 +21,7 @@ struct Basis {
   int           n, first, count; // n: entries of a vector; first: number of the first vector
   int           rows;            // entries that a thread block of Subtract() has at once
   bool          last;            // there are no more vectors after these
-  unsigned      blocks;          // thread blocks that compute inner products
+  unsigned      blocks, updates; // thread blocks of InnerProducts() and of Subtract()
   Scalar       *part;
   PetscReal    *squares; // the sums of the squares of each thread block of Subtract()
 };
@@ -188,6 +188,7 @@ public:
                  ORTHOG_BLOCK,
                  first + ORTHOG_CHUNK >= count,
                  std::clamp(Blocks(n, ORTHOG_BLOCK), 1u, blocks),
+                 std::clamp(Blocks(n, ORTHOG_BLOCK), 1u, 2 * blocks),
                  part,
                  squares};
       for (int k = 0; k < g.count; k++) g.v[k] = (const Scalar *)v[first + k];
@@ -195,10 +196,6 @@ public:
       first += ORTHOG_CHUNK;
     } while (first < count);
     return cudaSuccess;
-  }
-  unsigned SubtractGrid(int n) const
-  {
-    return std::clamp(Blocks(n, ORTHOG_BLOCK), 1u, 2 * blocks);
   }
 
 private:

@@ -26,6 +26,16 @@ PetscErrorCode KSPDeviceGet(KSP ksp, KSP_Device **d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode KSPDeviceGetMethod(KSP ksp, void *data)
+{
+  KSP_Device *d = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
+  *(void **)data = d->method;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPReset_Device(KSP ksp)
 {
   KSP_Device *d = NULL;
@@ -85,16 +95,7 @@ static PetscErrorCode KSPSetFromOptions_Device(KSP ksp, SpMVOptionItems PetscOpt
   if (d->petsc.setfromoptions) PetscCall((*d->petsc.setfromoptions)(ksp, PetscOptionsObject));
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP options on the device");
   PetscCall(PetscOptionsBool("-ksp_device", "Iterate on the device if possible", "KSPDEVICECG", d->use, &d->use, NULL));
-  PetscCall(PetscOptionsInt("-ksp_device_ahead",
-                            "Number of iterations started before an earlier one is known to have ended", "KSPDEVICECG",
-                            d->ahead, &d->ahead, NULL));
-  PetscCall(PetscOptionsBool("-ksp_device_early", "Launch each kernel before the previous one has ended", "KSPDEVICECG",
-                             d->early, &d->early, NULL));
-  PetscCall(PetscOptionsBool("-ksp_device_fuse", "The product's kernel also computes an inner product", "KSPDEVICECG",
-                             d->fuse, &d->fuse, NULL));
   PetscOptionsHeadEnd();
-  PetscCheck(d->ahead >= 0 && d->ahead <= 100, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-ksp_device_ahead is %" PetscInt_FMT ": it must be between 0 and 100", d->ahead);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -133,8 +134,7 @@ PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, PetscErrorCode (*method)(K
   PetscCall(PetscNew(&d));
   d->type  = type;
   d->petsc = *ksp->ops;
-  d->use = d->early = d->fuse = PETSC_TRUE;
-  d->ahead                    = 4;
+  d->use   = PETSC_TRUE;
   PetscCall(SpMVDataSet((PetscObject)ksp, KSPDeviceName, d, KSPDeviceFree));
   ksp->ops->reset          = KSPReset_Device;
   ksp->ops->destroy        = KSPDestroy_Device;
@@ -148,10 +148,12 @@ PetscErrorCode KSPDeviceCreate(KSP ksp, KSPType type, PetscErrorCode (*method)(K
 
 /* ---------------------------------------------------------------- where a solve runs */
 
-/* Decides whether this solve runs on the device. Collective, unless d->alone */
-static PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d)
+PetscErrorCode KSPSolve_Device(KSP ksp)
 {
+  KSP_Device *d = NULL;
+
   PetscFunctionBegin;
+  PetscCall(KSPDeviceGet(ksp, &d));
   if (d->ondevice)
     PetscCall((*KSPDeviceCUDA.whynot)(ksp, d, d->why, sizeof(d->why)));
   else
@@ -159,20 +161,7 @@ static PetscErrorCode KSPDeviceDecide(KSP ksp, KSP_Device *d)
   d->solved = PETSC_TRUE;
   d->device = (PetscBool)!d->why[0];
   if (!d->device) PetscCall(PetscInfo(ksp, "Iterations of PETSc's %s: %s\n", d->type, d->why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode KSPSolve_Device(KSP ksp)
-{
-  KSP_Device *d = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceGet(ksp, &d));
-  PetscCall(KSPDeviceDecide(ksp, d));
-  if (d->device)
-    PetscCall((*d->ondevice)(ksp, d));
-  else
-    PetscCall((*d->petsc.solve)(ksp));
+  PetscCall(d->device ? (*d->ondevice)(ksp, d) : (*d->petsc.solve)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

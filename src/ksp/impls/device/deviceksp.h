@@ -5,7 +5,7 @@
   run on the device they do; otherwise PETSc's solve runs. Everything else (options, work vectors, norms, views) is
   PETSc's.
 
-    devicecg.c, devicebcgs.c, devicegmres.c, devicechebyshev.c  the types
+    types.c      the types, with their manual pages
     devicebatch.c  the type that solves the problems of a batch one by one; it is not one of PETSc's
     deviceksp.c  creation, options, views
     cuda/        solves on the device; without CUDA the makefile leaves this folder out, and the table KSPDeviceCUDA in
@@ -27,12 +27,9 @@ struct _n_KSP_Device {
   PetscBool      use;   /* -ksp_device */
   /* ranks need not agree on where to run: no sums, and as many products as in PETSc's solve */
   PetscBool alone;
-  PetscBool solved;   /* there has been a solve */
-  PetscBool device;   /* the last solve ran on the device */
-  char      why[256]; /* why it did not */
-  /* fuse: see KSPDeviceRun; early: kernels let the next kernel begin */
-  PetscBool fuse, early;
-  PetscInt  ahead;                                   /* see KSPDeviceRun */
+  PetscBool solved;                                  /* there has been a solve */
+  PetscBool device;                                  /* the last solve ran on the device */
+  char      why[256];                                /* why it did not */
   PetscErrorCode (*whynot)(KSP, char why[], size_t); /* gets what the method does not support on the device; or NULL */
   /* the method's solve on the device; NULL if the library has no GPU code */
   PetscErrorCode (*ondevice)(KSP, KSP_Device *);
@@ -72,21 +69,16 @@ PETSC_INTERN PetscErrorCode KSPDeviceRegister(PetscBool device);
 /* Gives ksp PETSc's type and a KSP_Device; `method` (or NULL) adds the method's solve on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceCreate(KSP, KSPType, PetscErrorCode (*method)(KSP, KSP_Device *));
 PETSC_INTERN PetscErrorCode KSPDeviceGet(KSP, KSP_Device **);
+PETSC_INTERN PetscErrorCode KSPDeviceGetMethod(KSP, void *data); /* the address of a pointer to the method's own data */
 /* Called after functions of PETSc that may choose another solve function */
 PETSC_INTERN PetscErrorCode KSPDeviceTakeSolve(KSP);
 /* The solve of all methods: runs on the device, or calls PETSc's solve */
 PETSC_INTERN PetscErrorCode KSPSolve_Device(KSP);
 
-/* The constructors of the types, which deviceksp.c registers; it calls nothing else of their files. devicecg.c: */
+/* types.c and devicebatch.c: the constructors of the types */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceCG(KSP);
-
-/* devicebcgs.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceBCGS(KSP);
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceGMRES(KSP);
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceFGMRES(KSP);
-
-/* devicechebyshev.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceChebyshev(KSP);
-
-/* devicebatch.c: */
 PETSC_INTERN PetscErrorCode KSPCreate_DeviceBatch(KSP);

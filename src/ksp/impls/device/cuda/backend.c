@@ -47,9 +47,11 @@ static PetscErrorCode KSPDeviceWhyNot_CUDA(KSP ksp, KSP_Device *d, char why[], s
 
 static PetscErrorCode KSPDeviceView_CUDA(const KSP_Device *d, PetscViewer viewer)
 {
+  static const char *const pcs[] = {"none", "in the kernels (a diagonal)", "in the kernels (blocks)", "by PCApply()"};
+
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations on the device, preconditioner %s%s\n",
-                                   KSPDeviceDescribePC(d->run), d->run->sums));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  iterations on the device, preconditioner %s%s\n", pcs[d->run->solve.pc],
+                                   d->run->sums ? d->run->sums : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

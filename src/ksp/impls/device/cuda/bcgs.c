@@ -11,32 +11,11 @@ typedef struct {
 /* The work vectors, in KSPBCGS's order. R also holds s; HAT is B s, or a work vector for PCApplyBAorAB() */
 enum { R, R0, V, T, HAT, P };
 
-/* Computes the initial residual and its norm, and tests it, with PETSc's functions: they set the values that later
-   tests compare with */
-static PetscErrorCode KSPDeviceBCGSStart(KSP ksp)
-{
-  Vec       r    = ksp->work[R];
-  PetscReal norm = 0.;
-
-  PetscFunctionBegin;
-  ksp->its = 0;
-  PetscCall(KSPInitialResidual(ksp, ksp->vec_sol, ksp->work[V], ksp->work[T], r, ksp->vec_rhs));
-  if (ksp->normtype != KSP_NORM_NONE) {
-    PetscCall(VecNorm(r, NORM_2, &norm));
-    KSPCheckNorm(ksp, norm);
-  }
-  ksp->rnorm = norm;
-  PetscCall(KSPLogResidualHistory(ksp, norm));
-  PetscCall(KSPMonitor(ksp, 0, norm));
-  PetscCall((*ksp->converged)(ksp, 0, norm, &ksp->reason, ksp->cnvP));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Computes w = A p with our kernels or with PETSc's functions, then the sums */
 static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w, KSPDeviceSumsFn *sums)
 {
   PetscFunctionBegin;
-  if (run->pc == SPMV_KRYLOV_PC_APPLIED) {
+  if (run->solve.pc == SPMV_KRYLOV_PC_APPLIED) {
     PetscCall(KSPDeviceTouch(p, NULL));
     PetscCall(KSP_PCApplyBAorAB(ksp, p, w, ksp->work[HAT]));
     PetscCall(KSPDeviceTouch(w, NULL)); /* copies w to the device if PETSc has computed it on the host */
@@ -51,30 +30,23 @@ static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec w
 
 static PetscErrorCode KSPDeviceBCGSIterate(KSP ksp, KSPDeviceRun *run)
 {
-  const PetscBool right =
-      (PetscBool)(ksp->pc_side == PC_RIGHT && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS));
+  const Vec s = ksp->work[KSPDeviceApplies(ksp, run, PC_RIGHT) ? HAT : R];
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceBCGSMult(ksp, run, ksp->work[P], ksp->work[V], SpMVCudaBCGSFirst));
   PetscCallCUDA(SpMVCudaBCGSHalf(run->krylov, run->stream));
-  PetscCall(KSPDeviceBCGSMult(ksp, run, ksp->work[right ? HAT : R], ksp->work[T], SpMVCudaBCGSSecond));
+  PetscCall(KSPDeviceBCGSMult(ksp, run, s, ksp->work[T], SpMVCudaBCGSSecond));
   PetscCallCUDA(SpMVCudaBCGSUpdate(run->krylov, run->stream));
-  PetscCall(PetscLogGpuFlops(run->flops));
+  PetscCall(PetscLogGpuFlops(24. * run->solve.n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPDeviceBCGSBegin(KSP ksp, KSP_Device *d)
+static PetscErrorCode KSPDeviceBCGSBegin(KSP ksp, KSPDeviceRun *run)
 {
-  KSPDeviceRun *run = d->run;
-  SpMVCudaBCGS  what;
-  PetscInt      n;
+  SpMVCudaBCGS what = {.left = (PetscBool)(ksp->pc_side == PC_LEFT), .dp = ksp->rnorm};
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(&what, sizeof(what)));
-  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  what.left = (PetscBool)(ksp->pc_side == PC_LEFT);
-  if (!what.left && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS))
-    PetscCall(PCApply(ksp->pc, ksp->work[R], ksp->work[P]));
+  if (KSPDeviceApplies(ksp, run, PC_RIGHT)) PetscCall(PCApply(ksp->pc, ksp->work[R], ksp->work[P]));
   PetscCall(KSPDeviceTouch(ksp->vec_sol, &what.x));
   PetscCall(KSPDeviceTouch(ksp->work[R], &what.r));
   PetscCall(KSPDeviceTouch(ksp->work[R0], &what.r0));
@@ -82,34 +54,26 @@ static PetscErrorCode KSPDeviceBCGSBegin(KSP ksp, KSP_Device *d)
   PetscCall(KSPDeviceTouch(ksp->work[T], &what.t));
   PetscCall(KSPDeviceTouch(ksp->work[P], &what.p));
   PetscCall(KSPDeviceTouch(ksp->work[HAT], &what.hat));
-  what.n     = (int)n;
-  what.bs    = (int)run->bs;
-  what.d     = run->d;
-  what.pc    = run->pc;
-  what.early = d->early;
-  what.dp    = ksp->rnorm;
-  PetscCall(KSPDeviceGetTest(ksp, run, &what.until, &what.norm));
-  PetscCallCUDA(SpMVCudaBCGSBegin(run->krylov, &what, run->stream));
+  PetscCall(KSPDeviceGetTest(ksp, run));
+  PetscCallCUDA(SpMVCudaBCGSBegin(run->krylov, &run->solve, &what, run->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Called if t = B A s (or t = A B s) is zero: if s = 0, the solution is x + alpha p */
-static PetscErrorCode KSPDeviceBCGSConcludeSingular(KSP ksp, KSPDeviceRun *run)
+static PetscErrorCode KSPDeviceBCGSConclude(KSP ksp, KSPDeviceRun *run)
 {
-  PetscScalar alpha = 0., ss = 0.;
+  PetscScalar alpha = 0., ss = 1.;
   PetscReal   norm;
 
   PetscFunctionBegin;
+  if (run->status.reason == SPMV_KRYLOV_SINGULAR) PetscCall(VecDot(ksp->work[R], ksp->work[R], &ss));
+  if (ss != (PetscScalar)0.0) {
+    PetscCall(KSPDeviceConclude(ksp, run));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(KSPDeviceDeliver(ksp, run));
   norm = ksp->rnorm;
   PetscCallCUDA(SpMVCudaBCGSGetStep(run->krylov, &alpha, run->stream));
-  PetscCall(VecDot(ksp->work[R], ksp->work[R], &ss));
-  if (ss != (PetscScalar)0.0) {
-    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED,
-               "KSPSolve has failed due to singular preconditioned operator");
-    ksp->reason = KSP_DIVERGED_BREAKDOWN;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   PetscCall(VecAXPY(ksp->vec_sol, alpha, ksp->work[P]));
   ksp->its++;
   ksp->rnorm  = 0.;
@@ -151,19 +115,18 @@ static PetscErrorCode KSPDeviceBCGSSolve(KSP ksp, KSP_Device *d)
   bcgs->inside = PETSC_FALSE; /* may still be true after an error in an earlier solve */
   PetscCall(VecDestroy(&bcgs->guess));
   PetscCall(KSPDeviceRunBegin(ksp, d));
-  run->flops *= 2.4; /* 24 n */
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[P], ksp->work[T]));
-  PetscCall(KSPDeviceBCGSStart(ksp));
+  PetscCall(KSPInitialResidual(ksp, ksp->vec_sol, ksp->work[V], ksp->work[T], ksp->work[R], ksp->vec_rhs));
+  ksp->its   = 0;
+  ksp->rnorm = 0.;
+  if (ksp->normtype != KSP_NORM_NONE) PetscCall(VecNorm(ksp->work[R], NORM_2, &ksp->rnorm));
+  PetscCall(KSPDeviceTestFirst(ksp, run));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  if (ksp->pc_side == PC_RIGHT && run->pc == SPMV_KRYLOV_PC_APPLIED) PetscCall(KSPDeviceBCGSBeginInside(ksp, bcgs));
-  PetscCall(KSPDeviceBCGSBegin(ksp, d));
+  if (ksp->pc_side == PC_RIGHT && run->solve.pc == SPMV_KRYLOV_PC_APPLIED)
+    PetscCall(KSPDeviceBCGSBeginInside(ksp, bcgs));
+  PetscCall(KSPDeviceBCGSBegin(ksp, run));
   PetscCall(KSPDeviceIterations(ksp, run, KSPDeviceBCGSIterate));
-  for (PetscInt k = 0; k < ksp->nwork; k++) PetscCall(KSPDeviceTouch(ksp->work[k], NULL));
-  PetscCall(KSPDeviceTouch(ksp->vec_sol, NULL));
-  if (!ksp->reason && run->status.reason == SPMV_KRYLOV_SINGULAR)
-    PetscCall(KSPDeviceBCGSConcludeSingular(ksp, run));
-  else if (!ksp->reason)
-    PetscCall(KSPDeviceConclude(ksp, run));
+  if (!ksp->reason) PetscCall(KSPDeviceBCGSConclude(ksp, run));
   PetscCall(KSPDeviceBCGSEndInside(ksp, bcgs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -20,34 +20,10 @@ typedef struct {
   PetscReal objective; /* at the beginning of a solve on the device */
 } KSPDeviceCG;
 
-static PetscErrorCode KSPDeviceCGGet(KSP ksp, KSPDeviceCG **cg)
-{
-  KSP_Device *d = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceGet(ksp, &d));
-  *cg = (KSPDeviceCG *)d->method;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A function that records a setting of KSPCG */
-#define KSPDeviceCGRecord(Name, Type, member)                       \
-  static PetscErrorCode KSPCG##Name##_DeviceCG(KSP ksp, Type value) \
-  {                                                                 \
-    KSPDeviceCG *cg = NULL;                                         \
-                                                                    \
-    PetscFunctionBegin;                                             \
-    PetscCall(KSPDeviceCGGet(ksp, &cg));                            \
-    cg->member = value;                                             \
-    PetscCall((*cg->set##member)(ksp, value));                      \
-    PetscCall(KSPDeviceTakeSolve(ksp));                             \
-    PetscFunctionReturn(PETSC_SUCCESS);                             \
-  }                                                                 \
-  static PetscErrorCode KSPCG##Name##_DeviceCG(KSP, Type)
-KSPDeviceCGRecord(SetType, KSPCGType, type);
-KSPDeviceCGRecord(SetRadius, PetscReal, radius);
-KSPDeviceCGRecord(SetObjectiveTarget, PetscReal, target);
-KSPDeviceCGRecord(UseSingleReduction, PetscBool, single);
+KSPDeviceRecord(KSPCGSetType, KSPDeviceCG, KSPCGType, type, value);
+KSPDeviceRecord(KSPCGSetRadius, KSPDeviceCG, PetscReal, radius, value);
+KSPDeviceRecord(KSPCGSetObjectiveTarget, KSPDeviceCG, PetscReal, target, value);
+KSPDeviceRecord(KSPCGUseSingleReduction, KSPDeviceCG, PetscBool, single, value);
 
 /* KSPCG reads -ksp_cg_type directly into its private structure, so it is read here, too */
 static PetscErrorCode KSPSetFromOptions_DeviceCG(KSP ksp, SpMVOptionItems PetscOptionsObject)
@@ -57,7 +33,7 @@ static PetscErrorCode KSPSetFromOptions_DeviceCG(KSP ksp, SpMVOptionItems PetscO
   PetscBool    set;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceCGGet(ksp, &cg));
+  PetscCall(KSPDeviceGetMethod(ksp, &cg));
   if (PetscDefined(USE_COMPLEX)) {
     PetscCall(PetscOptionsGetEnum(((PetscObject)ksp)->options, ((PetscObject)ksp)->prefix, "-ksp_cg_type", KSPCGTypes,
                                   &type, &set));
@@ -72,7 +48,7 @@ static PetscErrorCode KSPDeviceWhyNot_CG(KSP ksp, char why[], size_t len)
   KSPDeviceCG *cg = NULL;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceCGGet(ksp, &cg));
+  PetscCall(KSPDeviceGetMethod(ksp, &cg));
   if (cg->single)
     PetscCall(PetscStrncpy(why, "-ksp_cg_single_reduction", len));
   else if (cg->radius != 0.)
@@ -85,24 +61,22 @@ static PetscErrorCode KSPDeviceWhyNot_CG(KSP ksp, char why[], size_t len)
 /* z'r in the sense of -ksp_cg_type */
 static PetscErrorCode KSPDeviceCGDot(KSPDeviceCG *cg, Vec z, Vec r, PetscScalar *dot)
 {
-  PetscFunctionBegin;
-  if (cg->type == KSP_CG_HERMITIAN)
-    PetscCall(VecDot(z, r, dot));
-  else
-    PetscCall(VecTDot(z, r, dot));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return cg->type == KSP_CG_HERMITIAN ? VecDot(z, r, dot) : VecTDot(z, r, dot);
 }
 
 /* Computes the initial residual and its norm, and tests it, with PETSc's functions: they set the values that later
    tests compare with */
 static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *cg)
 {
-  Vec       X = ksp->vec_sol, B = ksp->vec_rhs, R = ksp->work[0], Z = run->pc == SPMV_KRYLOV_PC_NONE ? R : ksp->work[1];
-  PetscReal norm   = 0.;
-  PetscScalar beta = 0., a[2] = {0., 0.};
+  const PetscBool natural = (PetscBool)(ksp->normtype == KSP_NORM_NATURAL);
+  const PetscBool early   = (PetscBool)(natural || ksp->normtype == KSP_NORM_PRECONDITIONED); /* Z before the norm */
+  const PetscBool none    = (PetscBool)(run->solve.pc == SPMV_KRYLOV_PC_NONE);
+  Vec             X = ksp->vec_sol, B = ksp->vec_rhs, R = ksp->work[0], Z = none ? R : ksp->work[1];
+  PetscScalar     beta = 0., a[2] = {0., 0.};
 
   PetscFunctionBegin;
-  ksp->its = 0;
+  ksp->its   = 0;
+  ksp->rnorm = 0.;
   if (!ksp->guess_zero) {
     PetscCall(KSP_MatMult(ksp, run->A, X, R));
     PetscCall(VecAYPX(R, -1.0, B));
@@ -114,30 +88,15 @@ static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *
   /* perhaps on some ranks only; the norm is then Inf on all ranks */
   PetscCall(VecFlag(R, (PetscInt)(ksp->reason == KSP_DIVERGED_PC_FAILED)));
   ksp->reason = KSP_CONVERGED_ITERATING;
-  switch (ksp->normtype) {
-  case KSP_NORM_PRECONDITIONED:
-    if (Z != R) PetscCall(KSP_PCApply(ksp, R, Z));
-    PetscCall(VecNorm(Z, NORM_2, &norm));
-    KSPCheckNorm(ksp, norm);
-    break;
-  case KSP_NORM_UNPRECONDITIONED:
-    PetscCall(VecNorm(R, NORM_2, &norm));
-    KSPCheckNorm(ksp, norm);
-    break;
-  case KSP_NORM_NATURAL:
-    if (Z != R) PetscCall(KSP_PCApply(ksp, R, Z));
+  if (early && !none) PetscCall(KSP_PCApply(ksp, R, Z));
+  if (natural) {
     PetscCall(KSPDeviceCGDot(cg, Z, R, &beta));
     KSPCheckDot(ksp, beta);
-    norm = PetscSqrtReal(PetscAbsScalar(beta));
-    break;
-  default: break;
-  }
-  PetscCall(KSPLogResidualHistory(ksp, norm));
-  PetscCall(KSPMonitor(ksp, 0, norm));
-  ksp->rnorm = norm;
-  PetscCall((*ksp->converged)(ksp, 0, norm, &ksp->reason, ksp->cnvP));
-  if (!ksp->reason && Z != R && ksp->normtype != KSP_NORM_PRECONDITIONED && ksp->normtype != KSP_NORM_NATURAL)
-    PetscCall(KSP_PCApply(ksp, R, Z));
+    ksp->rnorm = PetscSqrtReal(PetscAbsScalar(beta));
+  } else if (ksp->normtype != KSP_NORM_NONE)
+    PetscCall(VecNorm(early ? Z : R, NORM_2, &ksp->rnorm));
+  PetscCall(KSPDeviceTestFirst(ksp, run));
+  if (!ksp->reason && !early && !none) PetscCall(KSP_PCApply(ksp, R, Z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -149,9 +108,11 @@ static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
   PetscFunctionBegin;
   PetscCall(KSPDeviceMult(run, P, Z, SpMVCudaCGProduct));
   PetscCallCUDA(SpMVCudaCGUpdate(run->krylov, run->stream));
-  if (run->pc == SPMV_KRYLOV_PC_APPLIED) {
-    /* the last residual needs no preconditioner */
-    if (ksp->normtype == KSP_NORM_UNPRECONDITIONED) PetscCall(KSPDeviceAwaitNorm(run));
+  if (run->solve.pc == SPMV_KRYLOV_PC_APPLIED) {
+    if (ksp->normtype == KSP_NORM_UNPRECONDITIONED) { /* the last residual needs no preconditioner */
+      PetscCallCUDA(cudaStreamSynchronize(run->stream));
+      run->status = SpMVCudaKrylovGetStatus(run->krylov);
+    }
     if (!run->status.reason) {
       PetscCall(KSPDeviceTouch(R, NULL));
       PetscCall(KSP_PCApply(ksp, R, Z));
@@ -160,34 +121,24 @@ static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
     }
   }
   PetscCallCUDA(SpMVCudaCGDirection(run->krylov, run->stream));
-  PetscCall(PetscLogGpuFlops(run->flops));
+  PetscCall(PetscLogGpuFlops(10. * run->solve.n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPDeviceCGBegin(KSP ksp, KSP_Device *d, KSPDeviceCG *cg)
+static PetscErrorCode KSPDeviceCGBegin(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *cg)
 {
-  KSPDeviceRun *run = d->run;
-  SpMVCudaCG    what;
-  PetscInt      n;
+  SpMVCudaCG what = {.hermitian = (PetscBool)(cg->type == KSP_CG_HERMITIAN)};
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(&what, sizeof(what)));
-  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
   PetscCall(KSPDeviceTouch(ksp->vec_sol, &what.x));
   PetscCall(KSPDeviceTouch(ksp->work[0], &what.r));
   PetscCall(KSPDeviceTouch(ksp->work[1], &what.z));
   PetscCall(KSPDeviceTouch(ksp->work[2], &what.p));
-  what.w         = what.z; /* w can use z's array, because z is not read after w is written */
-  what.n         = (int)n;
-  what.bs        = (int)run->bs;
-  what.d         = run->d;
-  what.pc        = run->pc;
-  what.hermitian = (PetscBool)(cg->type == KSP_CG_HERMITIAN);
-  what.early     = d->early;
-  run->p         = what.p;
-  run->w         = what.w;
-  PetscCall(KSPDeviceGetTest(ksp, run, &what.until, &what.norm));
-  PetscCallCUDA(SpMVCudaCGBegin(run->krylov, &what, run->stream));
+  what.w = what.z; /* w can use z's array, because z is not read after w is written */
+  run->p = what.p;
+  run->w = what.w;
+  PetscCall(KSPDeviceGetTest(ksp, run));
+  PetscCallCUDA(SpMVCudaCGBegin(run->krylov, &run->solve, &what, run->stream));
   PetscCallCUDA(SpMVCudaCGDirection(run->krylov, run->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -203,11 +154,9 @@ static PetscErrorCode KSPDeviceCGSolve(KSP ksp, KSP_Device *d)
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[2], ksp->work[1]));
   PetscCall(KSPDeviceCGStart(ksp, run, cg));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPDeviceCGBegin(ksp, d, cg));
+  PetscCall(KSPDeviceCGBegin(ksp, run, cg));
   PetscCall(KSPDeviceIterations(ksp, run, KSPDeviceCGIterate));
   if (!ksp->reason) PetscCall(KSPDeviceConclude(ksp, run));
-  PetscCall(KSPDeviceTouch(ksp->vec_sol, NULL));
-  for (PetscInt k = 0; k < 3; k++) PetscCall(KSPDeviceTouch(ksp->work[k], NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -232,27 +181,19 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
 PetscErrorCode KSPDeviceCreate_CG(KSP ksp, KSP_Device *d)
 {
   KSPDeviceCG *cg = NULL;
-  PetscObject  o  = (PetscObject)ksp;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&cg));
   d->method                = cg;
   d->whynot                = KSPDeviceWhyNot_CG;
+  d->ondevice              = KSPDeviceCGSolve;
   cg->type                 = PetscDefined(USE_COMPLEX) ? KSP_CG_HERMITIAN : KSP_CG_SYMMETRIC; /* as in KSPCG */
   cg->setfromoptions       = ksp->ops->setfromoptions;
   ksp->ops->setfromoptions = KSPSetFromOptions_DeviceCG;
-  PetscCall(PetscObjectQueryFunction(o, "KSPCGSetType_C", &cg->settype));
-  PetscCall(PetscObjectQueryFunction(o, "KSPCGUseSingleReduction_C", &cg->setsingle));
-  PetscCall(PetscObjectQueryFunction(o, "KSPCGSetRadius_C", &cg->setradius));
-  PetscCall(PetscObjectQueryFunction(o, "KSPCGSetObjectiveTarget_C", &cg->settarget));
-  PetscCall(PetscObjectQueryFunction(o, "KSPCGGetObjFcn_C", &cg->getobjective));
-  if (cg->settype) PetscCall(PetscObjectComposeFunction(o, "KSPCGSetType_C", KSPCGSetType_DeviceCG));
-  if (cg->setsingle)
-    PetscCall(PetscObjectComposeFunction(o, "KSPCGUseSingleReduction_C", KSPCGUseSingleReduction_DeviceCG));
-  if (cg->setradius) PetscCall(PetscObjectComposeFunction(o, "KSPCGSetRadius_C", KSPCGSetRadius_DeviceCG));
-  if (cg->settarget)
-    PetscCall(PetscObjectComposeFunction(o, "KSPCGSetObjectiveTarget_C", KSPCGSetObjectiveTarget_DeviceCG));
-  d->ondevice = KSPDeviceCGSolve;
-  if (cg->getobjective) PetscCall(PetscObjectComposeFunction(o, "KSPCGGetObjFcn_C", KSPCGGetObjFcn_DeviceCG));
+  KSPDeviceReplaceFunction(ksp, "KSPCGSetType_C", KSPCGSetType_Device, &cg->settype);
+  KSPDeviceReplaceFunction(ksp, "KSPCGUseSingleReduction_C", KSPCGUseSingleReduction_Device, &cg->setsingle);
+  KSPDeviceReplaceFunction(ksp, "KSPCGSetRadius_C", KSPCGSetRadius_Device, &cg->setradius);
+  KSPDeviceReplaceFunction(ksp, "KSPCGSetObjectiveTarget_C", KSPCGSetObjectiveTarget_Device, &cg->settarget);
+  KSPDeviceReplaceFunction(ksp, "KSPCGGetObjFcn_C", KSPCGGetObjFcn_DeviceCG, &cg->getobjective);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

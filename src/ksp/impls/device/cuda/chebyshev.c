@@ -58,19 +58,16 @@ static void KSPDeviceChebyshevGetBounds(KSP ksp, PetscReal *emax, PetscReal *emi
     *emin = t[0] * data->emin_provided + t[1] * data->emax_provided;
 }
 
-/* The iterations of KSPSolve_Chebyshev_FirstKind() without norms, as kernels. In the last step `out` is the array of
-   the solution */
+/* The iterations of KSPSolve_Chebyshev_FirstKind() without norms, as kernels. The last one writes into the solution */
 static PetscErrorCode KSPDeviceChebyshevSolve(KSP ksp, KSP_Device *d)
 {
-  KSPDeviceRun      *run  = d->run;
-  const PetscInt     last = ksp->max_it - 1;
-  Vec                v[3] = {ksp->vec_sol, ksp->work[0], ksp->work[1]}, W = ksp->work[2];
-  PetscScalar       *a[3], *w;
-  const PetscScalar *b;
-  PetscReal          emax, emin, scale, mu, c[3];
-  int                before = 0, now = 1, next = 2;
-  SpMVCudaChebyshev  step;
-  PetscInt           n;
+  KSPDeviceRun     *run  = d->run;
+  const PetscInt    last = ksp->max_it - 1;
+  Vec               v[3] = {ksp->vec_sol, ksp->work[0], ksp->work[1]}, W = ksp->work[2];
+  PetscScalar      *a[3];
+  PetscReal         emax, emin, scale, mu, c[3];
+  int               before = 0, now = 1, next = 2;
+  SpMVCudaChebyshev step = {NULL};
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceRunBegin(ksp, d));
@@ -80,54 +77,41 @@ static PetscErrorCode KSPDeviceChebyshevSolve(KSP ksp, KSP_Device *d)
   mu        = 1. / (1. - scale * emin);
   c[before] = 1.;
   c[now]    = mu;
-  PetscCall(VecGetLocalSize(v[0], &n));
   for (int k = 0; k < 3; k++) PetscCall(KSPDeviceTouch(v[k], &a[k]));
-  PetscCall(KSPDeviceTouch(W, &w));
-  PetscCall(VecCUDAGetArrayRead(ksp->vec_rhs, &b));
-  PetscCall(PetscMemzero(&step, sizeof(step)));
-  step.n     = (int)n;
-  step.bs    = (int)run->bs;
-  step.pc    = run->pc;
-  step.early = d->early;
-  step.b     = b;
-  step.d     = run->d;
-  run->w     = w;
-  for (ksp->its = 0; ksp->its <= last; ksp->its++) {
-    const PetscInt i = ksp->its;
+  PetscCall(KSPDeviceTouch(W, &run->w));
+  PetscCall(VecCUDAGetArrayRead(ksp->vec_rhs, &step.b));
+  /* x + scale B (b - A x) */
+  step.now         = ksp->guess_zero ? NULL : a[before];
+  step.w           = ksp->guess_zero ? NULL : run->w;
+  step.of_now      = 1.;
+  step.of_residual = scale;
+  step.next        = a[last ? now : before];
+  run->p           = a[before];
+  if (step.w) PetscCall(KSPDeviceMult(run, v[before], W, NULL));
+  PetscCallCUDA(SpMVCudaChebyshevStep(&run->solve, &step, run->stream));
+  step.w = run->w;
+  for (PetscInt i = 1; i <= last; i++) {
+    PetscReal omega;
+    const int t = before;
 
-    if (i == 0) { /* x + scale B (b - A x) */
-      step.now         = ksp->guess_zero ? NULL : a[before];
-      step.w           = ksp->guess_zero ? NULL : w;
-      step.of_now      = 1.;
-      step.of_residual = scale;
-      step.next        = a[i == last ? 0 : now];
-      run->p           = a[before];
-    } else {
-      PetscReal omega;
-
-      c[next]          = 2. * mu * c[now] - c[before];
-      omega            = 2. * mu * c[now] / c[next];
-      step.w           = w;
-      step.before      = a[before];
-      step.now         = a[now];
-      step.of_before   = 1. - omega;
-      step.of_now      = omega;
-      step.of_residual = omega * scale;
-      step.next        = a[i == last ? 0 : next];
-      run->p           = a[now];
-    }
-    if (step.w) PetscCall(KSPDeviceMult(run, v[i ? now : before], W, NULL));
-    PetscCallCUDA(SpMVCudaChebyshevStep(run->krylov, &step, run->stream));
-    if (i) {
-      const int t = before;
-
-      before = now;
-      now    = next;
-      next   = t;
-    }
+    c[next]          = 2. * mu * c[now] - c[before];
+    omega            = 2. * mu * c[now] / c[next];
+    step.before      = a[before];
+    step.now         = a[now];
+    step.of_before   = 1. - omega;
+    step.of_now      = omega;
+    step.of_residual = omega * scale;
+    step.next        = a[i == last ? 0 : next];
+    run->p           = a[now];
+    PetscCall(KSPDeviceMult(run, v[now], W, NULL));
+    PetscCallCUDA(SpMVCudaChebyshevStep(&run->solve, &step, run->stream));
+    before = now;
+    now    = next;
+    next   = t;
   }
-  PetscCall(VecCUDARestoreArrayRead(ksp->vec_rhs, &b));
-  PetscCall(PetscLogGpuFlops(7. * n * (last + 1)));
+  ksp->its = last + 1;
+  PetscCall(VecCUDARestoreArrayRead(ksp->vec_rhs, &step.b));
+  PetscCall(PetscLogGpuFlops(7. * run->solve.n * (last + 1)));
   PetscCall(KSPDeviceTouch(W, NULL));
   for (int k = 0; k < 3; k++) PetscCall(KSPDeviceTouch(v[k], NULL));
   ksp->reason = KSP_CONVERGED_ITS;

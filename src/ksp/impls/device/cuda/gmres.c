@@ -5,12 +5,12 @@
 #include "krylov.h"
 #include "core/cuda/krylov/gmres.h"
 
-/* Vectors, created in pieces */
+/* Vectors, created in pieces of PIECE */
+#define PIECE 10
 typedef struct {
-  PetscInt      pieces, count; /* that exist */
-  PetscInt     *size;          /* of each piece */
+  PetscInt      count, most; /* that exist; for which the following have room */
   Vec         **piece, *V;
-  PetscScalar **v; /* the arrays of V */
+  PetscScalar **v; /* the arrays of those that are in use */
 } KSPDeviceBasis;
 
 typedef struct {
@@ -25,44 +25,15 @@ typedef struct {
   SpMVCudaGMRES  gmres;
   PetscInt       restart; /* for which the following have room */
   KSPDeviceBasis basis;
-  KSPDeviceBasis applied;      /* devicefgmres: PCApply() of each vector of the basis */
-  Vec            sol;          /* for KSPBuildSolution() without a vector */
-  PetscReal      rnorm0;       /* the norm of the first residual of the last cycle */
-  PetscInt       complete;     /* iterations that the solution does not contain yet */
-  PetscInt       next, length; /* iteration of the cycle, from 0, and their number */
+  KSPDeviceBasis applied; /* devicefgmres: PCApply() of each vector of the basis */
+  Vec            sol;     /* for KSPBuildSolution() without a vector */
+  PetscReal      rnorm0;  /* the norm of the first residual of the last cycle */
+  PetscInt       next;    /* iteration of the cycle, from 0 */
 } KSPDeviceGMRES;
 
-static PetscErrorCode KSPDeviceGMRESGet(KSP ksp, KSPDeviceGMRES **gm)
-{
-  KSP_Device *d = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceGet(ksp, &d));
-  *gm = (KSPDeviceGMRES *)d->method;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGMRESSetHapTol_DeviceGMRES(KSP ksp, PetscReal tol)
-{
-  KSPDeviceGMRES *gm = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
-  PetscCall((*gm->sethaptol)(ksp, tol));
-  gm->haptol = tol;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGMRESSetBreakdownTolerance_DeviceGMRES(KSP ksp, PetscReal tol)
-{
-  KSPDeviceGMRES *gm = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
-  PetscCall((*gm->setbreakdowntol)(ksp, tol));
-  gm->breakdowntol = tol == (PetscReal)PETSC_DEFAULT ? 0.1 : tol;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+KSPDeviceRecord(KSPGMRESSetHapTol, KSPDeviceGMRES, PetscReal, haptol, value);
+KSPDeviceRecord(KSPGMRESSetBreakdownTolerance, KSPDeviceGMRES, PetscReal, breakdowntol,
+                value == (PetscReal)PETSC_DEFAULT ? 0.1 : value);
 
 static PetscErrorCode KSPFlexibleSetModifyPC_DeviceGMRES(KSP ksp, KSPFlexibleModifyPCFn *f, PetscCtx ctx,
                                                          PetscCtxDestroyFn *destroy)
@@ -70,7 +41,7 @@ static PetscErrorCode KSPFlexibleSetModifyPC_DeviceGMRES(KSP ksp, KSPFlexibleMod
   KSPDeviceGMRES *gm = NULL;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
+  PetscCall(KSPDeviceGetMethod(ksp, &gm));
   PetscCall((*gm->setmodifypc)(ksp, f, ctx, destroy));
   gm->modifies = (PetscBool)(f != KSPFlexibleModifyPCNoChange);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -81,7 +52,7 @@ static PetscErrorCode KSPSetUp_DeviceGMRES(KSP ksp)
   KSPDeviceGMRES *gm = NULL;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
+  PetscCall(KSPDeviceGetMethod(ksp, &gm));
   gm->ready = PETSC_FALSE;
   PetscCall(KSPSetWorkVecs(ksp, 2));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -108,7 +79,7 @@ static PetscErrorCode KSPDeviceWhyNot_GMRES(KSP ksp, char why[], size_t len)
   PetscInt        restart;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
+  PetscCall(KSPDeviceGetMethod(ksp, &gm));
   PetscCall(KSPGMRESGetRestart(ksp, &restart));
   if (gm->modifies)
     PetscCall(PetscStrncpy(why, "KSPFlexibleSetModifyPC()", len));
@@ -130,9 +101,10 @@ static PetscErrorCode KSPDeviceWhyNot_GMRES(KSP ksp, char why[], size_t len)
 static PetscErrorCode KSPDeviceBasisReset(KSPDeviceBasis *b)
 {
   PetscFunctionBegin;
-  for (PetscInt k = 0; k < b->pieces; k++) PetscCall(VecDestroyVecs(b->size[k], &b->piece[k]));
-  PetscCall(PetscFree4(b->size, b->piece, b->V, b->v));
-  b->pieces = b->count = 0;
+  for (PetscInt k = 0; k < b->count; k += PIECE)
+    PetscCall(VecDestroyVecs(PetscMin(PIECE, b->most - k), &b->piece[k / PIECE]));
+  PetscCall(PetscFree3(b->piece, b->V, b->v));
+  b->count = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -145,7 +117,7 @@ static PetscErrorCode KSPDeviceReset_GMRES(KSP_Device *d)
   PetscCall(KSPDeviceBasisReset(&gm->applied));
   PetscCall(VecDestroy(&gm->sol));
   PetscCallCUDA(SpMVCudaGMRESDestroy(&gm->gmres));
-  gm->restart = gm->complete = 0;
+  gm->restart = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -164,33 +136,25 @@ static PetscErrorCode KSPDeviceReserve_GMRES(KSP ksp, KSP_Device *d, char why[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates vectors, ten at a time as in PETSc, until there are `count` of at most `most` */
+/* Creates vectors until there are `count` of at most `most` */
 static PetscErrorCode KSPDeviceBasisGet(KSP ksp, KSPDeviceBasis *b, PetscInt count, PetscInt most)
 {
   PetscFunctionBegin;
-  if (!b->V) PetscCall(PetscMalloc4(most, &b->size, most, &b->piece, most, &b->V, most, &b->v));
+  if (!b->V) PetscCall(PetscMalloc3(most, &b->piece, most, &b->V, most, &b->v));
+  b->most = most;
   while (b->count < count) {
-    const PetscInt n = PetscMin(10, most - b->count);
-    Vec           *piece;
+    const PetscInt n     = PetscMin(PIECE, most - b->count);
+    Vec          **piece = &b->piece[b->count / PIECE];
 
-    PetscCall(KSPCreateVecs(ksp, n, &piece, 0, NULL));
-    b->size[b->pieces]    = n;
-    b->piece[b->pieces++] = piece;
-    for (PetscInt k = 0; k < n; k++, b->count++) {
-      b->V[b->count] = piece[k];
-      PetscCall(KSPDeviceTouch(piece[k], &b->v[b->count]));
-    }
+    PetscCall(KSPCreateVecs(ksp, n, piece, 0, NULL));
+    PetscCall(PetscArraycpy(&b->V[b->count], *piece, n));
+    b->count += n;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the kernels apply the preconditioner on a side. On the right, A multiplies work[1] instead of the last vector
-   of the basis; with blocks on the left, the product is in work[0] */
-static PetscBool KSPDeviceGMRESIs(KSP ksp, const KSPDeviceRun *run, PCSide side)
-{
-  return (PetscBool)(ksp->pc_side == side && (run->pc == SPMV_KRYLOV_PC_POINTS || run->pc == SPMV_KRYLOV_PC_BLOCKS));
-}
-
+/* If the kernels apply the preconditioner on the right, A multiplies work[1] instead of the last vector of the basis;
+   with blocks on the left, the product is in work[0] */
 static PetscErrorCode KSPDeviceGMRESIterate(KSP ksp, KSPDeviceRun *run)
 {
   KSPDeviceGMRES *gm = NULL;
@@ -198,66 +162,54 @@ static PetscErrorCode KSPDeviceGMRESIterate(KSP ksp, KSPDeviceRun *run)
   Vec             p, w, *V;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceGMRESGet(ksp, &gm));
+  PetscCall(KSPDeviceGetMethod(ksp, &gm));
   k = gm->next++;
   PetscCall(KSPDeviceBasisGet(ksp, &gm->basis, k + 2, gm->restart + 1));
   V = gm->basis.V;
-  p = KSPDeviceGMRESIs(ksp, run, PC_RIGHT) ? ksp->work[1] : V[k];
-  w = KSPDeviceGMRESIs(ksp, run, PC_LEFT) && run->pc == SPMV_KRYLOV_PC_BLOCKS ? ksp->work[0] : V[k + 1];
+  p = KSPDeviceApplies(ksp, run, PC_RIGHT) ? ksp->work[1] : V[k];
+  w = KSPDeviceApplies(ksp, run, PC_LEFT) && run->solve.pc == SPMV_KRYLOV_PC_BLOCKS ? ksp->work[0] : V[k + 1];
   PetscCall(KSPDeviceTouch(p, &run->p));
-  if (run->pc == SPMV_KRYLOV_PC_APPLIED && gm->flexible) {
+  if (run->solve.pc == SPMV_KRYLOV_PC_APPLIED && gm->flexible) {
     PetscCall(KSPDeviceBasisGet(ksp, &gm->applied, k + 1, gm->restart + 1));
     PetscCall(KSP_PCApply(ksp, p, gm->applied.V[k]));
     PetscCall(KSP_MatMult(ksp, run->A, gm->applied.V[k], w));
-    PetscCall(KSPDeviceTouch(gm->applied.V[k], NULL));
-  } else if (run->pc == SPMV_KRYLOV_PC_APPLIED)
+    PetscCall(KSPDeviceTouch(gm->applied.V[k], &gm->applied.v[k]));
+  } else if (run->solve.pc == SPMV_KRYLOV_PC_APPLIED)
     PetscCall(KSP_PCApplyBAorAB(ksp, p, w, ksp->work[1]));
   else {
     PetscCall(KSPDeviceTouch(w, &run->w));
     PetscCall(KSPDeviceMult(run, p, w, NULL));
   }
   PetscCall(KSPDeviceTouch(w, NULL)); /* copies it to the device if PETSc has computed it on the host */
-  PetscCall(KSPDeviceTouch(V[k + 1], NULL));
+  PetscCall(KSPDeviceTouch(V[k + 1], &gm->basis.v[k + 1]));
   PetscCallCUDA(SpMVCudaGMRESStep(gm->gmres, (int)k, gm->basis.v, run->stream));
-  if (gm->next == gm->length || run->exact || run->pc == SPMV_KRYLOV_PC_APPLIED || !run->ahead)
+  if (gm->next == run->length || run->exact || run->solve.pc == SPMV_KRYLOV_PC_APPLIED || !run->ahead)
     PetscCallCUDA(SpMVCudaGMRESFinish(gm->gmres, (int)k, gm->basis.v, run->stream));
-  PetscCall(PetscLogGpuFlops(run->flops * (4. * (k + 1) + 4.)));
+  PetscCall(PetscLogGpuFlops((4. * (k + 1) + 4.) * run->solve.n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The beginning of a cycle on the device, from the residual in V[0] with norm ksp->rnorm */
-static PetscErrorCode KSPDeviceGMRESBegin(KSP ksp, KSP_Device *d)
+static PetscErrorCode KSPDeviceGMRESBegin(KSP ksp, KSPDeviceRun *run, KSPDeviceGMRES *gm)
 {
-  KSPDeviceRun      *run = d->run;
-  KSPDeviceGMRES    *gm  = (KSPDeviceGMRES *)d->method;
-  SpMVCudaGMRESCycle cycle;
-  PetscInt           n;
+  SpMVCudaGMRESCycle cycle = {.left       = (PetscBool)!KSPDeviceApplies(ksp, run, PC_RIGHT),
+                              .again      = (PetscBool)(ksp->cgstype == KSP_ORTHOGONALIZATION_CGS_REFINE_ALWAYS),
+                              .flexible   = gm->flexible,
+                              .normalized = (PetscBool)(run->solve.pc == SPMV_KRYLOV_PC_APPLIED),
+                              .beta       = ksp->rnorm,
+                              .haptol     = gm->haptol,
+                              .before     = (int)ksp->its};
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(&cycle, sizeof(cycle)));
-  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  cycle.n          = (int)n;
-  cycle.bs         = (int)run->bs;
-  cycle.d          = run->d;
-  cycle.pc         = run->pc;
-  cycle.left       = (PetscBool)!KSPDeviceGMRESIs(ksp, run, PC_RIGHT);
-  cycle.early      = d->early;
-  cycle.again      = (PetscBool)(ksp->cgstype == KSP_ORTHOGONALIZATION_CGS_REFINE_ALWAYS);
-  cycle.normalized = (PetscBool)(run->pc == SPMV_KRYLOV_PC_APPLIED);
-  cycle.flexible   = gm->flexible;
-  cycle.beta       = ksp->rnorm;
-  cycle.haptol     = gm->haptol;
-  cycle.before     = (int)ksp->its;
   if (cycle.normalized) PetscCall(VecScale(gm->basis.V[0], 1. / ksp->rnorm));
   if (!cycle.left) PetscCall(PCApply(ksp->pc, gm->basis.V[0], ksp->work[1]));
-  PetscCall(KSPDeviceTouch(gm->basis.V[0], NULL));
+  PetscCall(KSPDeviceTouch(gm->basis.V[0], &gm->basis.v[0]));
   PetscCall(KSPDeviceTouch(ksp->work[0], &cycle.product));
   PetscCall(KSPDeviceTouch(ksp->work[1], &cycle.next));
-  PetscCall(KSPDeviceGetTest(ksp, run, &cycle.until, &cycle.norm));
-  PetscCallCUDA(SpMVCudaGMRESBegin(gm->gmres, &cycle, run->stream));
-  gm->next  = 0;
-  run->read = 0;
-  PetscCall(PetscMemzero(&run->status, sizeof(run->status)));
+  PetscCall(KSPDeviceGetTest(ksp, run));
+  PetscCallCUDA(SpMVCudaGMRESBegin(gm->gmres, &run->solve, &cycle, run->stream));
+  gm->next = 0;
+  KSPDeviceRunRestart(ksp, run);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,7 +218,7 @@ static PetscErrorCode KSPDeviceGMRESBuild(KSP ksp, KSP_Device *d, PetscInt k, Ve
 {
   KSPDeviceRun   *run = d->run;
   KSPDeviceGMRES *gm  = (KSPDeviceGMRES *)d->method;
-  const PetscBool in  = (PetscBool)(run->pc == SPMV_KRYLOV_PC_APPLIED && ksp->pc_side != PC_LEFT && !gm->flexible);
+  const PetscBool in = (PetscBool)(run->solve.pc == SPMV_KRYLOV_PC_APPLIED && ksp->pc_side != PC_LEFT && !gm->flexible);
   PetscScalar    *x;
   PetscBool       singular = PETSC_FALSE;
 
@@ -282,86 +234,12 @@ static PetscErrorCode KSPDeviceGMRESBuild(KSP ksp, KSP_Device *d, PetscInt k, Ve
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPDeviceTouch(in ? ksp->work[0] : to, &x));
-  PetscCallCUDA(SpMVCudaGMRESCorrect(gm->gmres, (int)k,
-                                     gm->flexible && run->pc == SPMV_KRYLOV_PC_APPLIED ? gm->applied.v : gm->basis.v,
-                                     in, x, run->stream));
+  PetscCallCUDA(SpMVCudaGMRESCorrect(
+      gm->gmres, (int)k, gm->flexible && run->solve.pc == SPMV_KRYLOV_PC_APPLIED ? gm->applied.v : gm->basis.v, in, x,
+      run->stream));
   if (in) {
     PetscCall(KSPUnwindPreconditioner(ksp, ksp->work[0], ksp->work[1]));
     PetscCall(VecAXPY(to, 1., ksp->work[0]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPDeviceGMRESReport(KSP ksp)
-{
-  PetscFunctionBegin;
-  PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
-  PetscCall(KSPLogErrorHistory(ksp));
-  PetscCall(KSPMonitor(ksp, ksp->its, ksp->rnorm));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Reads the norms that have been computed, and reports all but the last of the cycle or of the solve: PETSc reports
-   that of a cycle as the first norm of the next, and that of the solve when the solution is there */
-static PetscErrorCode KSPDeviceGMRESDeliver(KSP ksp, KSPDeviceRun *run, KSPDeviceGMRES *gm, PetscInt length)
-{
-  PetscFunctionBegin;
-  while (run->read < run->status.norms) {
-    PetscCall(KSPDeviceReadNorm(run, &ksp->rnorm));
-    ksp->its++;
-    gm->complete = run->read;
-    if (run->read < length && !(run->status.reason && run->read == run->status.norms))
-      PetscCall(KSPDeviceGMRESReport(ksp));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The iterations of a cycle; with a user's test or monitor, each is complete before the host goes on */
-static PetscErrorCode KSPDeviceGMRESIterations(KSP ksp, KSPDeviceRun *run, KSPDeviceGMRES *gm)
-{
-  const PetscInt length = gm->length;
-  PetscBool      may;
-
-  PetscFunctionBegin;
-  for (PetscInt n = 1; n <= length && !run->exact; n++) {
-    PetscCall(KSPDeviceMayStart(run, n, &may));
-    if (!may) break;
-    PetscCall(KSPDeviceGMRESIterate(ksp, run));
-    PetscCall(KSPDeviceGMRESDeliver(ksp, run, gm, length));
-  }
-  for (PetscInt n = 1; n <= length && run->exact; n++) {
-    PetscCall(KSPDeviceGMRESIterate(ksp, run));
-    PetscCall(KSPDeviceAwait(run, n));
-    PetscCall(KSPDeviceGMRESDeliver(ksp, run, gm, n));
-    if (run->status.reason && run->status.reason != SPMV_KRYLOV_HAPPY) break; /* of which PETSc tests first */
-    PetscCall((*ksp->converged)(ksp, ksp->its, ksp->rnorm, &ksp->reason, ksp->cnvP));
-    if (ksp->reason || run->status.reason) break;
-    if (n < length) PetscCall(KSPDeviceGMRESReport(ksp));
-  }
-  if (!ksp->reason) PetscCall(KSPDeviceAwait(run, length));
-  PetscCall(KSPDeviceGMRESDeliver(ksp, run, gm, length));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets the reason from the device's */
-static PetscErrorCode KSPDeviceGMRESConclude(KSP ksp, KSPDeviceRun *run)
-{
-  MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
-
-  PetscFunctionBegin;
-  if (ksp->reason || !run->status.reason) PetscFunctionReturn(PETSC_SUCCESS);
-  switch (run->status.reason) {
-  case SPMV_KRYLOV_HAPPY:
-    PetscCheck(ksp->normtype == KSP_NORM_NONE || !ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED,
-               "GMRES has reached a happy breakdown without convergence, residual norm %g", (double)ksp->rnorm);
-    ksp->reason = ksp->normtype == KSP_NORM_NONE ? KSP_CONVERGED_HAPPY_BREAKDOWN : KSP_DIVERGED_BREAKDOWN;
-    break;
-  case SPMV_KRYLOV_NULL:
-    PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED,
-               "GMRES has broken down: a column of its Hessenberg matrix is zero");
-    ksp->reason = KSP_DIVERGED_NULL;
-    break;
-  default: PetscCall(KSPDeviceConclude(ksp, run));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -392,26 +270,27 @@ static PetscErrorCode KSPDeviceGMRESCycle(KSP ksp, KSP_Device *d)
   KSPCheckNorm(ksp, norm);
   PetscCall(KSPDeviceGMRESCheckRestart(ksp, gm, norm));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  gm->rnorm0   = norm;
-  gm->complete = 0;
-  ksp->rnorm   = norm;
-  PetscCall(KSPDeviceGMRESReport(ksp));
+  gm->rnorm0 = norm;
+  ksp->rnorm = norm;
   if (norm == 0.) {
+    PetscCall(KSPDeviceReport(ksp, run));
     ksp->reason = KSP_CONVERGED_ATOL;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall((*ksp->converged)(ksp, ksp->its, norm, &ksp->reason, ksp->cnvP));
-  gm->length = PetscMin(gm->restart, ksp->max_it - ksp->its);
-  if (!ksp->reason && gm->length > 0) {
-    PetscCall(KSPDeviceGMRESBegin(ksp, d));
-    PetscCall(KSPDeviceGMRESIterations(ksp, run, gm));
-    PetscCall(KSPDeviceGMRESConclude(ksp, run));
+  PetscCall(KSPDeviceTestFirst(ksp, run));
+  run->length = PetscMin(gm->restart, ksp->max_it - ksp->its);
+  if (!ksp->reason && run->length > 0) {
+    PetscCall(KSPDeviceGMRESBegin(ksp, run, gm));
+    PetscCall(KSPDeviceIterations(ksp, run, KSPDeviceGMRESIterate));
+    if (!ksp->reason) PetscCall(KSPDeviceAwait(run, run->length));
+    PetscCall(KSPDeviceDeliver(ksp, run));
+    if (!ksp->reason && run->status.reason) PetscCall(KSPDeviceConclude(ksp, run));
     if (run->status.reason == SPMV_KRYLOV_NAN_NORM) PetscFunctionReturn(PETSC_SUCCESS);
-    k            = gm->complete;
-    gm->complete = 0;
+    k         = run->read;
+    run->read = 0;
     PetscCall(KSPDeviceGMRESBuild(ksp, d, k, ksp->vec_sol));
     if (!ksp->reason && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
-    if (k && ksp->reason) PetscCall(KSPDeviceGMRESReport(ksp));
+    if (k && ksp->reason) PetscCall(KSPDeviceReport(ksp, run));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -421,18 +300,16 @@ static PetscErrorCode KSPDeviceGMRESSolve(KSP ksp, KSP_Device *d)
   KSPDeviceRun   *run        = d->run;
   KSPDeviceGMRES *gm         = (KSPDeviceGMRES *)d->method;
   const PetscBool guess_zero = ksp->guess_zero;
-  PetscInt        n;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceRunBegin(ksp, d));
   /* the sums over ranks of the next iteration contain the norm of the one before */
-  if (run->transport == SPMV_TRANSPORT_HOST) run->ahead = PetscMin(d->ahead, 1);
+  if (run->transport == SPMV_TRANSPORT_HOST) run->ahead = 1;
   if (ksp->err_hist) run->exact = PETSC_TRUE; /* the error of each iteration is computed from its solution */
-  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  run->flops = n;
+  run->cycles = PETSC_TRUE;
   PetscCall(KSPDeviceBasisGet(ksp, &gm->basis, 2, gm->restart + 1));
   PetscCall(KSPDeviceGetPC(ksp, run, ksp->work[0], ksp->work[1]));
-  if (run->pc != SPMV_KRYLOV_PC_NONE && ksp->pc_side == PC_SYMMETRIC) run->pc = SPMV_KRYLOV_PC_APPLIED;
+  if (run->solve.pc != SPMV_KRYLOV_PC_NONE && ksp->pc_side == PC_SYMMETRIC) run->solve.pc = SPMV_KRYLOV_PC_APPLIED;
   ksp->its   = 0;
   ksp->rnorm = -1.; /* the first cycle has no residual to compare with */
   while (!ksp->reason || (ksp->rnorm == -1. && ksp->reason == KSP_DIVERGED_PC_FAILED)) {
@@ -464,7 +341,7 @@ static PetscErrorCode KSPBuildSolution_DeviceGMRES(KSP ksp, Vec v, Vec *V)
     if (!gm->sol) PetscCall(VecDuplicate(ksp->vec_sol, &gm->sol));
     v = gm->sol;
   }
-  PetscCall(KSPDeviceGMRESBuild(ksp, d, gm->complete, v));
+  PetscCall(KSPDeviceGMRESBuild(ksp, d, d->run->read, v));
   if (V) *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -472,7 +349,6 @@ static PetscErrorCode KSPBuildSolution_DeviceGMRES(KSP ksp, Vec v, Vec *V)
 PetscErrorCode KSPDeviceCreate_GMRES(KSP ksp, KSP_Device *d)
 {
   KSPDeviceGMRES *gm;
-  PetscObject     o = (PetscObject)ksp;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&gm));
@@ -488,15 +364,9 @@ PetscErrorCode KSPDeviceCreate_GMRES(KSP ksp, KSP_Device *d)
   ksp->ops->setup         = KSPSetUp_DeviceGMRES;
   ksp->ops->buildsolution = KSPBuildSolution_DeviceGMRES;
   PetscCall(PetscStrcmp(d->type, KSPFGMRES, &gm->flexible));
-  if (gm->flexible) {
-    PetscCall(PetscObjectQueryFunction(o, "KSPFlexibleSetModifyPC_C", &gm->setmodifypc));
-    PetscCall(PetscObjectComposeFunction(o, "KSPFlexibleSetModifyPC_C", KSPFlexibleSetModifyPC_DeviceGMRES));
-  } else {
-    PetscCall(PetscObjectQueryFunction(o, "KSPGMRESSetHapTol_C", &gm->sethaptol));
-    PetscCall(PetscObjectQueryFunction(o, "KSPGMRESSetBreakdownTolerance_C", &gm->setbreakdowntol));
-    PetscCall(PetscObjectComposeFunction(o, "KSPGMRESSetHapTol_C", KSPGMRESSetHapTol_DeviceGMRES));
-    PetscCall(
-        PetscObjectComposeFunction(o, "KSPGMRESSetBreakdownTolerance_C", KSPGMRESSetBreakdownTolerance_DeviceGMRES));
-  }
+  KSPDeviceReplaceFunction(ksp, "KSPGMRESSetHapTol_C", KSPGMRESSetHapTol_Device, &gm->sethaptol);
+  KSPDeviceReplaceFunction(ksp, "KSPGMRESSetBreakdownTolerance_C", KSPGMRESSetBreakdownTolerance_Device,
+                           &gm->setbreakdowntol);
+  KSPDeviceReplaceFunction(ksp, "KSPFlexibleSetModifyPC_C", KSPFlexibleSetModifyPC_DeviceGMRES, &gm->setmodifypc);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

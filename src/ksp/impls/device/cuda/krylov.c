@@ -25,23 +25,12 @@ PetscErrorCode KSPDeviceRunReset(KSP_Device *d)
 
 /* ---------------------------------------------------------------- the beginning of a solve */
 
-/* Whether no monitor reads anything but the norm */
-static PetscErrorCode KSPDeviceMonitorsReadNorm(KSP ksp, PetscBool *only)
-{
-  PetscFunctionBegin;
-  *only = PETSC_TRUE;
-  for (PetscInt k = 0; k < ksp->numbermonitors; k++) {
-    if (ksp->monitor[k] != (KSPMonitorFn *)KSPMonitorResidual) *only = PETSC_FALSE;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode KSPDeviceCheckMemory(cudaError_t error, char why[], size_t len)
 {
   PetscFunctionBegin;
-  if (error == cudaErrorMemoryAllocation) {
+  if (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported) {
     (void)cudaGetLastError();
-    PetscCall(PetscStrncpy(why, "out of GPU memory", len));
+    PetscCall(PetscStrncpy(why, cudaGetErrorString(error), len));
   } else
     PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -58,10 +47,17 @@ PetscErrorCode KSPDeviceRunCreate(KSP ksp, KSP_Device *d, char why[], size_t len
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+void KSPDeviceRunRestart(KSP ksp, KSPDeviceRun *run)
+{
+  run->before = run->cycles ? ksp->its : 0;
+  run->read   = 0;
+  run->held   = PETSC_FALSE;
+  run->status = (SpMVKrylovStatus){SPMV_KRYLOV_ITERATING, 0, 0};
+}
+
 PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
 {
   KSPDeviceRun *run = d->run;
-  PetscBool     norm;
   PetscInt      n;
 
   PetscFunctionBegin;
@@ -73,29 +69,27 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
   }
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
   PetscCall(PetscMemzero(&run->plan, sizeof(run->plan)));
-  run->flops = 10. * n;
+  run->solve.n = (int)n;
   if (!SpMVIsMPI(run->A) || !d->alone) /* collective */
     PetscCall(MatSpMVGetPlan_CUDA(run->A, SPMV_PLAN_MULT, ksp->work[0], ksp->work[1], &run->plan));
-  PetscCall(KSPDeviceMonitorsReadNorm(ksp, &norm));
-  run->exact = (PetscBool)(!norm || (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip));
-  run->ahead = run->transport == SPMV_TRANSPORT_HOST ? 0 : d->ahead;
-  run->fuse  = d->fuse;
-  run->read  = 0;
-  run->began = PETSC_FALSE;
-  PetscCall(PetscMemzero(&run->status, sizeof(run->status)));
+  run->exact = (PetscBool)(ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip);
+  for (PetscInt k = 0; k < ksp->numbermonitors; k++) { /* a monitor that may read more than the norm */
+    if (ksp->monitor[k] != (KSPMonitorFn *)KSPMonitorResidual) run->exact = PETSC_TRUE;
+  }
+  run->ahead  = run->transport == SPMV_TRANSPORT_HOST ? 0 : KSP_DEVICE_AHEAD;
+  run->length = PETSC_INT_MAX;
+  run->cycles = PETSC_FALSE;
+  KSPDeviceRunRestart(ksp, run);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---------------------------------------------------------------- the preconditioner */
 
-const char *KSPDeviceDescribePC(const KSPDeviceRun *run)
+PetscBool KSPDeviceApplies(KSP ksp, const KSPDeviceRun *run, PCSide side)
 {
-  switch (run->pc) {
-  case SPMV_KRYLOV_PC_NONE: return "none";
-  case SPMV_KRYLOV_PC_POINTS: return "in the kernels (a diagonal)";
-  case SPMV_KRYLOV_PC_BLOCKS: return "in the kernels (blocks)";
-  default: return "by PCApply()";
-  }
+  const SpMVKrylovPC pc = run->solve.pc;
+
+  return (PetscBool)(ksp->pc_side == side && (pc == SPMV_KRYLOV_PC_POINTS || pc == SPMV_KRYLOV_PC_BLOCKS));
 }
 
 /* Gets the state on which the preconditioner's entries depend: it is set up again when the state of the matrix or one
@@ -120,11 +114,14 @@ static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPDeviceGetArray(KSPDeviceRun *run, PetscInt n)
+static PetscErrorCode KSPDeviceGetArray(KSPDeviceRun *run)
 {
+  PetscScalar *d;
+
   PetscFunctionBegin;
-  run->d = NULL;
-  PetscCallCUDA(SpMVCudaKrylovGetArray(run->krylov, (size_t)n * (size_t)run->bs, &run->d));
+  run->solve.d = NULL;
+  PetscCallCUDA(SpMVCudaKrylovGetArray(run->krylov, (size_t)run->solve.n * (size_t)run->solve.bs, &d));
+  run->solve.d = d;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -157,29 +154,30 @@ PetscErrorCode KSPDeviceClassifyPC(KSP ksp, SpMVKrylovPC *kind, PetscInt *bs)
 */
 PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
 {
-  Mat            P;
-  PetscInt       n;
-  PetscScalar   *a = NULL;
-  KSPDevicePCKey key;
-  PetscErrorCode ierr;
+  SpMVKrylovSolve *s = &run->solve;
+  Mat              P;
+  PetscInt         bs;
+  PetscScalar     *a = NULL;
+  KSPDevicePCKey   key;
+  PetscErrorCode   ierr;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceClassifyPC(ksp, &run->pc, &run->bs));
-  if (run->pc == SPMV_KRYLOV_PC_NONE || run->pc == SPMV_KRYLOV_PC_APPLIED) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPDeviceClassifyPC(ksp, &s->pc, &bs));
+  s->bs = (int)bs;
+  if (s->pc == SPMV_KRYLOV_PC_NONE || s->pc == SPMV_KRYLOV_PC_APPLIED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
   PetscCall(KSPDevicePCKeySet(ksp->pc, P, &key));
-  if (run->d && !memcmp(&key, &run->pckey, sizeof(key))) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetLocalSize(u, &n));
-  ierr = KSPDeviceGetArray(run, n);
+  if (s->d && !memcmp(&key, &run->pckey, sizeof(key))) PetscFunctionReturn(PETSC_SUCCESS);
+  ierr = KSPDeviceGetArray(run);
   PetscCall(run->summing ? SpMVAgree(run->comm, ierr) : ierr); /* before the others wait for this rank's sums */
-  for (PetscInt j = 0; j < run->bs; j++) {
+  for (int j = 0; j < s->bs; j++) {
     PetscCall(KSPDeviceTouch(u, &a));
-    PetscCallCUDA(SpMVCudaKrylovUnit((int)n, (int)run->bs, (int)j, a, run->stream));
+    PetscCallCUDA(SpMVCudaKrylovUnit(s->n, s->bs, j, a, run->stream));
     PetscCall(PCApply(ksp->pc, u, v));
     PetscCall(KSPDeviceTouch(v, &a));
-    if (n)
-      PetscCallCUDA(
-          cudaMemcpyAsync(run->d + j * n, a, (size_t)n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, run->stream));
+    if (s->n)
+      PetscCallCUDA(cudaMemcpyAsync((PetscScalar *)s->d + (size_t)j * (size_t)s->n, a,
+                                    (size_t)s->n * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, run->stream));
   }
   run->pckey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -201,23 +199,22 @@ PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
 PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceSumsFn *sums)
 {
   const SpMVMultPlan *plan  = &run->plan;
-  const SpMVCudaStore fused = sums && run->fuse && !plan->halo ? plan->store[0] : NULL;
+  const SpMVCudaStore fused = sums && !plan->halo ? plan->store[0] : NULL;
 
   PetscFunctionBegin;
   if (!plan->block[0])
     PetscCall(MatMult(run->A, p, w));
-  else if (!fused) {
+  else {
     PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
-    PetscCall(
-        SpMVMultPlanLaunch(plan, (SpMVCudaProduct){.form = SPMVCUDA_MULT, .x = run->p, .y = run->w}, run->stream));
+    if (fused) {
+      PetscCallCUDA((*sums)(run->krylov, fused, run->stream));
+      PetscCall(PetscLogGpuFlops(2.0 * plan->nonzeros[0] - plan->rows));
+    } else
+      PetscCall(
+          SpMVMultPlanLaunch(plan, (SpMVCudaProduct){.form = SPMVCUDA_MULT, .x = run->p, .y = run->w}, run->stream));
     PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
   }
-  if (fused) PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
-  if (sums) PetscCallCUDA((*sums)(run->krylov, fused, run->stream));
-  if (fused) {
-    PetscCall(PetscLogGpuFlops(2.0 * plan->nonzeros[0] - plan->rows));
-    PetscCall(PetscLogEventEnd(MAT_Mult, run->A, p, w, 0));
-  }
+  if (sums && !fused) PetscCallCUDA((*sums)(run->krylov, NULL, run->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -228,15 +225,16 @@ static int KSPDeviceInt(PetscInt n)
   return (int)PetscMin(n, most);
 }
 
-PetscErrorCode KSPDeviceGetTest(KSP ksp, KSPDeviceRun *run, SpMVKrylovTest *t, SpMVKrylovNorm *norm)
+PetscErrorCode KSPDeviceGetTest(KSP ksp, KSPDeviceRun *run)
 {
+  SpMVKrylovTest *t = &run->solve.until;
+
   PetscFunctionBegin;
   switch (ksp->normtype) {
-  case KSP_NORM_PRECONDITIONED: *norm = SPMV_KRYLOV_NORM_PRECONDITIONED; break;
-  case KSP_NORM_UNPRECONDITIONED: *norm = SPMV_KRYLOV_NORM_UNPRECONDITIONED; break;
-  case KSP_NORM_NATURAL: *norm = SPMV_KRYLOV_NORM_NATURAL; break;
-  case KSP_NORM_NONE: *norm = SPMV_KRYLOV_NORM_NONE; break;
-  default: SETERRQ(PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "%s", KSPNormTypes[ksp->normtype]);
+  case KSP_NORM_PRECONDITIONED: run->solve.norm = SPMV_KRYLOV_NORM_PRECONDITIONED; break;
+  case KSP_NORM_UNPRECONDITIONED: run->solve.norm = SPMV_KRYLOV_NORM_UNPRECONDITIONED; break;
+  case KSP_NORM_NATURAL: run->solve.norm = SPMV_KRYLOV_NORM_NATURAL; break;
+  default: run->solve.norm = SPMV_KRYLOV_NORM_NONE;
   }
   t->test    = (PetscBool)!run->exact;
   t->enough  = PETSC_FALSE;
@@ -270,9 +268,8 @@ static PetscErrorCode KSPDevicePause(KSPDeviceRun *run, PetscBool *idle)
     (void)cudaGetLastError();
   else
     PetscCallCUDA(error);
-  *idle =
-      (PetscBool)(error ==
-                  cudaSuccess); /* the caller looks once more, because the device may have written in the meantime */
+  /* the caller looks once more, because the device may have written in the meantime */
+  *idle = (PetscBool)(error == cudaSuccess);
   (void)sched_yield();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -290,8 +287,9 @@ PetscErrorCode KSPDeviceAwait(KSPDeviceRun *run, PetscInt iterations)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device writes a norm before the status that announces it, but the host may see them in either order */
-PetscErrorCode KSPDeviceReadNorm(KSPDeviceRun *run, PetscReal *norm)
+/* The next norm, which the status has announced. The device writes it before the status, but the host may see them in
+   either order */
+static PetscErrorCode KSPDeviceReadNorm(KSPDeviceRun *run, PetscReal *norm)
 {
   PetscBool idle = PETSC_FALSE;
 
@@ -299,15 +297,6 @@ PetscErrorCode KSPDeviceReadNorm(KSPDeviceRun *run, PetscReal *norm)
   for (int turn = 1; !SpMVCudaKrylovReadNorm(run->krylov, (int)run->read + 1, norm); turn++) {
     if (turn % 1024 == 0) PetscCall(KSPDevicePause(run, &idle));
   }
-  run->read++;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *run)
-{
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaStreamSynchronize(run->stream));
-  run->status = SpMVCudaKrylovGetStatus(run->krylov);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -323,10 +312,10 @@ static PetscInt KSPDeviceLast(const SpMVKrylovStatus *s)
   may have started a few iterations after the last one before it saw the end of the solve, so all ranks start the same
   number of extra iterations
 */
-PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
+static PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
 {
-  const PetscBool alone = (PetscBool)(!run->sums[0]);
-  const PetscInt  ahead = run->pc == SPMV_KRYLOV_PC_APPLIED ? 0 : run->ahead;
+  const PetscBool alone = (PetscBool)(!run->sums);
+  const PetscInt  ahead = run->solve.pc == SPMV_KRYLOV_PC_APPLIED ? 0 : run->ahead;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceAwait(run, n - 1 - (alone || ahead <= 2 ? ahead : 2)));
@@ -334,108 +323,121 @@ PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode KSPDeviceReport(KSP ksp, KSPDeviceRun *run)
+{
+  PetscFunctionBegin;
+  run->held = PETSC_FALSE;
+  PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
+  if (run->cycles) PetscCall(KSPLogErrorHistory(ksp));
+  PetscCall(KSPMonitor(ksp, ksp->its, ksp->rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPDeviceTestFirst(KSP ksp, KSPDeviceRun *run)
+{
+  PetscFunctionBegin;
+  KSPCheckNorm(ksp, ksp->rnorm);
+  PetscCall(KSPDeviceReport(ksp, run));
+  PetscCall((*ksp->converged)(ksp, ksp->its, ksp->rnorm, &ksp->reason, ksp->cnvP));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode KSPDeviceDeliver(KSP ksp, KSPDeviceRun *run)
 {
-  PetscReal norm;
-
   PetscFunctionBegin;
   while (run->read < run->status.norms) {
-    PetscCall(KSPDeviceReadNorm(run, &norm));
-    ksp->its   = run->read;
-    ksp->rnorm = norm;
-    PetscCall(KSPLogResidualHistory(ksp, norm));
-    PetscCall(KSPMonitor(ksp, run->read, norm));
+    if (run->held) PetscCall(KSPDeviceReport(ksp, run));
+    PetscCall(KSPDeviceReadNorm(run, &ksp->rnorm));
+    ksp->its = run->before + ++run->read;
+    if (run->cycles)
+      run->held = PETSC_TRUE;
+    else
+      PetscCall(KSPDeviceReport(ksp, run));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For a user-defined test or monitor: each iteration is complete before the host processes it */
-static PetscErrorCode KSPDeviceIterationsExact(KSP ksp, KSPDeviceRun *run,
-                                               PetscErrorCode (*iterate)(KSP, KSPDeviceRun *))
+/* Processes iteration n, which is complete, with a user-defined test or monitor */
+static PetscErrorCode KSPDeviceTestExact(KSP ksp, KSPDeviceRun *run, PetscInt n, PetscBool *go)
 {
   PetscFunctionBegin;
-  for (PetscInt n = 1; !ksp->reason; n++) {
-    PetscCall(KSPDeviceAwait(run, n - 1));
-    if (run->status.reason) break;
-    PetscCall((*iterate)(ksp, run));
-    PetscCall(KSPDeviceAwait(run, n));
-    if (run->status.norms < n) break; /* the device has ended the solve without a norm */
-    PetscCall(KSPDeviceTouch(ksp->vec_sol, NULL));
-    PetscCall(KSPDeviceTouch(ksp->work[0], NULL));
-    PetscCall(KSPDeviceDeliver(ksp, run));
-    PetscCall((*ksp->converged)(ksp, n, ksp->rnorm, &ksp->reason, ksp->cnvP));
-  }
+  *go = PETSC_FALSE;
+  PetscCall(KSPDeviceAwait(run, n));
+  if (run->status.norms < n) PetscFunctionReturn(PETSC_SUCCESS); /* the device has ended the solve without a norm */
+  PetscCall(KSPDeviceTouch(ksp->vec_sol, NULL));
+  PetscCall(KSPDeviceTouch(ksp->work[0], NULL));
+  PetscCall(KSPDeviceDeliver(ksp, run));
+  if (run->status.reason == SPMV_KRYLOV_NULL) PetscFunctionReturn(PETSC_SUCCESS); /* of which PETSc tests first */
+  PetscCall((*ksp->converged)(ksp, ksp->its, ksp->rnorm, &ksp->reason, ksp->cnvP));
+  *go = (PetscBool)(!ksp->reason && !run->status.reason);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode KSPDeviceIterations(KSP ksp, KSPDeviceRun *run, PetscErrorCode (*iterate)(KSP, KSPDeviceRun *))
 {
-  PetscBool may;
+  PetscBool go = PETSC_TRUE;
 
   PetscFunctionBegin;
-  if (run->exact) {
-    PetscCall(KSPDeviceIterationsExact(ksp, run, iterate));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (PetscInt n = 1;; n++) {
-    PetscCall(KSPDeviceMayStart(run, n, &may));
-    if (!may) break;
+  if (run->exact) PetscCall(KSPDeviceAwait(run, 0));
+  for (PetscInt n = 1; n <= run->length; n++) {
+    if (run->exact)
+      go = (PetscBool)(go && !run->status.reason);
+    else
+      PetscCall(KSPDeviceMayStart(run, n, &go));
+    if (!go) break;
+    if (run->exact && run->held) PetscCall(KSPDeviceReport(ksp, run));
     PetscCall((*iterate)(ksp, run));
-    PetscCall(KSPDeviceDeliver(ksp, run));
+    if (run->exact)
+      PetscCall(KSPDeviceTestExact(ksp, run, n, &go));
+    else
+      PetscCall(KSPDeviceDeliver(ksp, run));
   }
+  PetscCall(KSPDeviceTouch(ksp->vec_sol, NULL));
+  for (PetscInt k = 0; k < ksp->nwork; k++) PetscCall(KSPDeviceTouch(ksp->work[k], NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Called after a result that is Inf or NaN: if the preconditioner has failed, this is the reason */
-static PetscErrorCode KSPDeviceConcludeNaN(KSP ksp, const char what[])
-{
-  PCFailedReason reason;
-
-  PetscFunctionBegin;
-  PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED,
-             "KSPSolve has not converged due to infinity or NaN %s", what);
-  PetscCall(PCReduceFailedReason(ksp->pc));
-  PetscCall(PCGetFailedReason(ksp->pc, &reason));
-  PetscCall(VecFlag(ksp->vec_sol, (PetscInt)reason));
-  ksp->reason = reason ? KSP_DIVERGED_PC_FAILED : KSP_DIVERGED_NANORINF;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* How a solve ends, and PETSc's error if it must converge */
+static const struct {
+  KSPConvergedReason reason;
+  const char        *error;
+} KSPDeviceEnds[SPMV_KRYLOV_REASONS] = {
+    [SPMV_KRYLOV_RTOL]           = {KSP_CONVERGED_RTOL, NULL},
+    [SPMV_KRYLOV_ATOL]           = {KSP_CONVERGED_ATOL, NULL},
+    [SPMV_KRYLOV_ZERO]           = {KSP_CONVERGED_ATOL, NULL},
+    [SPMV_KRYLOV_ENOUGH]         = {KSP_CONVERGED_ITS, NULL},
+    [SPMV_KRYLOV_DTOL]           = {KSP_DIVERGED_DTOL, NULL},
+    [SPMV_KRYLOV_ITS]            = {KSP_DIVERGED_ITS, NULL},
+    [SPMV_KRYLOV_INDEFINITE_PC]  = {KSP_DIVERGED_INDEFINITE_PC, "Diverged due to indefinite preconditioner"},
+    [SPMV_KRYLOV_INDEFINITE_MAT] = {KSP_DIVERGED_INDEFINITE_MAT, "Diverged due to indefinite matrix"},
+    [SPMV_KRYLOV_BREAKDOWN]      = {KSP_DIVERGED_BREAKDOWN, "KSPSolve breakdown due to zero inner product"},
+    [SPMV_KRYLOV_SINGULAR] = {KSP_DIVERGED_BREAKDOWN, "KSPSolve has failed due to singular preconditioned operator"},
+    [SPMV_KRYLOV_HAPPY]    = {KSP_DIVERGED_BREAKDOWN, "GMRES has reached a happy breakdown without convergence"},
+    [SPMV_KRYLOV_NULL]     = {KSP_DIVERGED_NULL, "GMRES has broken down: a column of its Hessenberg matrix is zero"},
+};
 
 PetscErrorCode KSPDeviceConclude(KSP ksp, KSPDeviceRun *run)
 {
-  MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
+  const SpMVKrylovReason ended = run->status.reason;
+  const char            *error = KSPDeviceEnds[ended].error;
+  PetscReal              norm;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceDeliver(ksp, run));
   if (run->began) ksp->its = run->status.its;
-  switch (run->status.reason) {
-  case SPMV_KRYLOV_RTOL: ksp->reason = KSP_CONVERGED_RTOL; break;
-  case SPMV_KRYLOV_ATOL:
-  case SPMV_KRYLOV_ZERO: ksp->reason = KSP_CONVERGED_ATOL; break;
-  case SPMV_KRYLOV_ENOUGH: ksp->reason = KSP_CONVERGED_ITS; break;
-  case SPMV_KRYLOV_DTOL: ksp->reason = KSP_DIVERGED_DTOL; break;
-  case SPMV_KRYLOV_ITS: ksp->reason = KSP_DIVERGED_ITS; break;
-  case SPMV_KRYLOV_NAN_NORM:
-    PetscCall(KSPDeviceReadNorm(run, &ksp->rnorm));
-    PetscCall(KSPDeviceConcludeNaN(ksp, "norm"));
-    break;
-  case SPMV_KRYLOV_NAN_DOT: PetscCall(KSPDeviceConcludeNaN(ksp, "inner product")); break;
-  case SPMV_KRYLOV_INDEFINITE_PC:
-    PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED, "Diverged due to indefinite preconditioner");
-    ksp->reason = KSP_DIVERGED_INDEFINITE_PC;
-    break;
-  case SPMV_KRYLOV_INDEFINITE_MAT:
-    if (!ksp->converged_neg_curve)
-      PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED, "Diverged due to indefinite matrix");
-    ksp->reason = ksp->converged_neg_curve ? KSP_CONVERGED_NEG_CURVE : KSP_DIVERGED_INDEFINITE_MAT;
-    break;
-  case SPMV_KRYLOV_BREAKDOWN:
-    PetscCheck(!ksp->errorifnotconverged, comm, PETSC_ERR_NOT_CONVERGED,
-               "KSPSolve breakdown due to zero inner product");
-    ksp->reason = KSP_DIVERGED_BREAKDOWN;
-    break;
-  default: SETERRQ(comm, PETSC_ERR_PLIB, "The solve has not ended");
+  if (ended == SPMV_KRYLOV_NAN_NORM) {
+    PetscCall(KSPDeviceReadNorm(run, &norm));
+    KSPCheckNorm(ksp, norm);
   }
+  if (ended == SPMV_KRYLOV_NAN_DOT) KSPCheckDot(ksp, (PetscScalar)NAN);
+  ksp->reason = KSPDeviceEnds[ended].reason;
+  PetscCheck(ksp->reason, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "The solve has not ended");
+  if (ended == SPMV_KRYLOV_INDEFINITE_MAT && ksp->converged_neg_curve)
+    ksp->reason = KSP_CONVERGED_NEG_CURVE;
+  else if (ended == SPMV_KRYLOV_HAPPY && ksp->normtype == KSP_NORM_NONE)
+    ksp->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
+  PetscCheck(ksp->reason > 0 || !error || !ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp),
+             PETSC_ERR_NOT_CONVERGED, "%s", error);
   PetscCall(PetscInfo(ksp, "Ended on the device in iteration %" PetscInt_FMT ": %s, norm %g\n", ksp->its,
                       KSPConvergedReasons[ksp->reason], (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);

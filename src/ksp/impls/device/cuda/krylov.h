@@ -34,22 +34,28 @@ struct _n_KSPDeviceRun {
   MPI_Comm       comm; /* for the sums over ranks */
   SpMVCudaComm   nccl;
   PetscReal     *staged; /* sums, in pinned memory */
-  char           sums[SPMV_HALO_TEXT + 64];
+  const char    *sums;   /* how they are summed, for views; NULL: there is one rank */
 
-  cudaStream_t     stream;
-  Mat              A;
-  SpMVMultPlan     plan; /* block[0]: NULL if PETSc multiplies */
-  PetscScalar     *p, *w, *d;
-  SpMVKrylovPC     pc;
-  PetscInt         bs;
-  PetscBool        fuse;  /* the product's kernel may compute the inner product, too */
-  PetscBool        began; /* ksp->its counts an iteration that the device has not completed, as in KSPCG */
-  PetscBool        exact; /* the host reads each iteration before the next one, for a user-defined test or monitor */
-  PetscInt         ahead; /* number of iterations that the host starts before it has seen the end of an earlier one */
-  PetscInt         read;  /* number of norms that the host has read */
+  cudaStream_t    stream;
+  Mat             A;
+  SpMVMultPlan    plan; /* block[0]: NULL if PETSc multiplies */
+  SpMVKrylovSolve solve;
+  PetscScalar    *p, *w;  /* of the product */
+  PetscBool       began;  /* ksp->its counts an iteration that the device has not completed, as in KSPCG */
+  PetscBool       exact;  /* the host reads each iteration before the next one, for a user-defined test or monitor */
+  PetscInt        ahead;  /* number of iterations that the host starts before it has seen the end of an earlier one */
+  PetscInt        length; /* the most iterations */
+  PetscBool       cycles; /* GMRES, where the following count from the last restart */
+  PetscInt        before; /* iterations before that */
+  PetscInt        read;   /* number of norms that the host has read */
+  /* the last norm is not reported yet: PETSc reports that of a cycle as the first norm of the next, and that of the
+     solve when the solution is there */
+  PetscBool        held;
   SpMVKrylovStatus status;
-  PetscLogDouble   flops; /* of an iteration without the product */
 };
+
+/* Iterations that the host starts before it has seen the end of an earlier one, unless sums over ranks wait for it */
+#define KSP_DEVICE_AHEAD 4
 
 /* The sums of a method's step, and the product before them unless the store is NULL, such as SpMVCudaCGProduct() */
 typedef cudaError_t(KSPDeviceSumsFn)(SpMVCudaKrylov, SpMVCudaStore, cudaStream_t);
@@ -62,6 +68,29 @@ PETSC_INTERN PetscErrorCode KSPDeviceCreate_CG(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_BCGS(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_GMRES(KSP, KSP_Device *);
 PETSC_INTERN PetscErrorCode KSPDeviceCreate_Chebyshev(KSP, KSP_Device *);
+
+/* Replaces a function that PETSc's type has composed with the KSP, if there is one; *petsc becomes PETSc's */
+#define KSPDeviceReplaceFunction(ksp, name, ours, petsc)                                 \
+  do {                                                                                   \
+    PetscCall(PetscObjectQueryFunction((PetscObject)(ksp), name, petsc));                \
+    if (*(petsc)) PetscCall(PetscObjectComposeFunction((PetscObject)(ksp), name, ours)); \
+  } while (0)
+
+/* Defines such a function, which records a setting that PETSc's type keeps in its private structure: `value_of` in
+   `member` of the method's data */
+#define KSPDeviceRecord(Function, Data, Type, member, value_of) \
+  static PetscErrorCode Function##_Device(KSP ksp, Type value)  \
+  {                                                             \
+    Data *data = NULL;                                          \
+                                                                \
+    PetscFunctionBegin;                                         \
+    PetscCall(KSPDeviceGetMethod(ksp, &data));                  \
+    PetscCall((*data->set##member)(ksp, value));                \
+    data->member = value_of;                                    \
+    PetscCall(KSPDeviceTakeSolve(ksp));                         \
+    PetscFunctionReturn(PETSC_SUCCESS);                         \
+  }                                                             \
+  static PetscErrorCode Function##_Device(KSP, Type)
 
 /* Replace types of PETSc. orthog.c: KSPGMRES, KSPFGMRES, KSPLGMRES and KSPDGMRES; ksp/pc/impls: PCGAMG and PCJACOBI */
 PETSC_INTERN PetscErrorCode KSPOrthogReplaceTypes(void);
@@ -89,30 +118,32 @@ PETSC_INTERN PetscErrorCode KSPDeviceRunReset(KSP_Device *); /* collective */
 PETSC_INTERN PetscErrorCode KSPDeviceCheckMemory(cudaError_t, char why[], size_t);
 /* Creates the data that is needed once for all solves; `why` is set if this rank has no memory for it */
 PETSC_INTERN PetscErrorCode KSPDeviceRunCreate(KSP, KSP_Device *, char why[], size_t);
-/* Prepares a solve, except for the vectors' arrays: the sums over ranks and the product */
+/* Prepares a solve, except for the vectors' arrays: the sums over ranks and the product; Restart: a cycle of GMRES */
 PETSC_INTERN PetscErrorCode KSPDeviceRunBegin(KSP, KSP_Device *);
+PETSC_INTERN void           KSPDeviceRunRestart(KSP, KSPDeviceRun *);
 /* Determines whether the kernels can apply the preconditioner; bs: the rows of its blocks */
 PETSC_INTERN PetscErrorCode KSPDeviceClassifyPC(KSP, SpMVKrylovPC *, PetscInt *bs);
 /* The same for a solve, of which the kernels then have the entries; u and v are overwritten */
 PETSC_INTERN PetscErrorCode KSPDeviceGetPC(KSP, KSPDeviceRun *, Vec u, Vec v);
+/* Whether the kernels apply the preconditioner on a side */
+PETSC_INTERN PetscBool KSPDeviceApplies(KSP, const KSPDeviceRun *, PCSide);
 /* Gets the array of a vector that our kernels write, and marks the vector's values as new and on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceTouch(Vec, PetscScalar **);
 /* Computes w = A p, and the sums of the method with it, if it has any */
 PETSC_INTERN PetscErrorCode KSPDeviceMult(KSPDeviceRun *, Vec p, Vec w, KSPDeviceSumsFn *);
-PETSC_INTERN PetscErrorCode KSPDeviceGetTest(KSP, KSPDeviceRun *, SpMVKrylovTest *, SpMVKrylovNorm *);
+/* Sets the norm and the test of run->solve */
+PETSC_INTERN PetscErrorCode KSPDeviceGetTest(KSP, KSPDeviceRun *);
 /* Waits until this number of iterations is complete, or the solve has ended */
 PETSC_INTERN PetscErrorCode KSPDeviceAwait(KSPDeviceRun *, PetscInt iterations);
-/* The next norm, which the status has announced */
-PETSC_INTERN PetscErrorCode KSPDeviceReadNorm(KSPDeviceRun *, PetscReal *);
-/* Waits until the norm of the next iteration has been computed, or the solve has ended */
-PETSC_INTERN PetscErrorCode KSPDeviceAwaitNorm(KSPDeviceRun *);
-/* Whether iteration n is to be started; the result is the same on all ranks */
-PETSC_INTERN PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *, PetscInt n, PetscBool *);
-/* Passes the norms that have been computed to the history and the monitors */
+/* Passes the last norm to the history and the monitors */
+PETSC_INTERN PetscErrorCode KSPDeviceReport(KSP, KSPDeviceRun *);
+/* Reports and tests the norm of the first residual, with PETSc's functions: they set the values that later tests
+   compare with */
+PETSC_INTERN PetscErrorCode KSPDeviceTestFirst(KSP, KSPDeviceRun *);
+/* Reads the norms that have been computed, and reports them */
 PETSC_INTERN PetscErrorCode KSPDeviceDeliver(KSP, KSPDeviceRun *);
-/* Runs all iterations, with their norms, tests and monitors; sets the reason if the host decides it. `iterate` starts
-   one iteration on the device */
+/* Runs up to run->length iterations, with their norms, tests and monitors; sets the reason if the host decides it.
+   `iterate` starts one iteration on the device */
 PETSC_INTERN PetscErrorCode KSPDeviceIterations(KSP, KSPDeviceRun *, PetscErrorCode (*iterate)(KSP, KSPDeviceRun *));
 /* Sets the number of iterations and the reason from the device's status */
 PETSC_INTERN PetscErrorCode KSPDeviceConclude(KSP, KSPDeviceRun *);
-PETSC_INTERN const char    *KSPDeviceDescribePC(const KSPDeviceRun *);

@@ -117,14 +117,6 @@ static PetscErrorCode KSPOrthogStep(KSPOrthog *o, MPI_Comm comm, PetscInt m, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ends the solve if an inner product is Inf or NaN */
-static PetscErrorCode KSPOrthogCheck(KSP ksp, PetscInt n, const PetscScalar h[])
-{
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < n; j++) KSPCheckDot(ksp, h[j]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* KSPOrthogonalizationClassicalGramSchmidt(), on arrays */
 static PetscErrorCode KSPOrthogArrays(KSP ksp, KSPOrthog *o, PetscInt n, Vec z, PetscScalar h[])
 {
@@ -148,7 +140,7 @@ static PetscErrorCode KSPOrthogArrays(KSP ksp, KSPOrthog *o, PetscInt n, Vec z, 
   }
   PetscCall(VecCUDARestoreArray(z, &x));
   PetscCall(KSPOrthogSetNorm(z, square));
-  PetscCall(KSPOrthogCheck(ksp, n, h));
+  for (PetscInt j = 0; j < n; j++) KSPCheckDot(ksp, h[j]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -183,48 +175,42 @@ static PetscErrorCode KSPOrthogonalization_Device(KSP ksp, Vec V[], PetscInt n, 
 /* ---------------------------------------------------------------- the types */
 
 /* The memory for a cycle, so that no rank lacks it later, while the others wait for its sums */
-static cudaError_t KSPOrthogPrepare(PetscInt restart)
+static PetscErrorCode KSPOrthogReserve(PetscInt restart, char why[], size_t len)
 {
   const int    more = 64; /* vectors: LGMRES has some that the restart does not count */
   cudaStream_t stream;
 
-  if (PetscGetCurrentCUDAStream(&stream)) return cudaErrorUnknown;
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (!KSPOrthogShared) {
-    const cudaError_t error = SpMVCudaOrthogCreate(&KSPOrthogShared);
-
-    if (error) return error;
-    if (PetscRegisterFinalize(KSPOrthogFinalize)) return cudaErrorUnknown;
+    PetscCall(KSPDeviceCheckMemory(SpMVCudaOrthogCreate(&KSPOrthogShared), why, len));
+    if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(PetscRegisterFinalize(KSPOrthogFinalize));
   }
-  return SpMVCudaOrthogReserve(KSPOrthogShared, (int)PetscMin(restart, 1 << 20) + more, stream);
+  restart = PetscMin(restart, 1 << 20);
+  PetscCall(KSPDeviceCheckMemory(SpMVCudaOrthogReserve(KSPOrthogShared, (int)restart + more, stream), why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Whether the solve has its vectors on the device of a matrix of our types. Collective, because ranks may differ in the
    objects that are bound to the CPU */
 static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
 {
-  MPI_Comm    comm = PetscObjectComm((PetscObject)ksp);
-  Mat         A;
-  PetscMPIInt size;
-  PetscInt    restart = 30; /* that of DGMRES cannot be read */
-  cudaError_t error   = cudaSuccess;
-  char        why[256];
-  int         all;
+  Mat            A;
+  PetscInt       restart = 30; /* that of DGMRES cannot be read */
+  char           why[256];
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatSpMVWhyNot_CUDA(A, o->use ? NULL : "-ksp_device_orthogonalization 0", why, sizeof(why)));
   PetscCall(KSPDeviceWhyNotVec(ksp->vec_sol, why, sizeof(why)));
-  all = !why[0] && ksp->orthog == KSPOrthogonalizationClassicalGramSchmidt;
+  o->used = (PetscBool)(!why[0] && ksp->orthog == KSPOrthogonalizationClassicalGramSchmidt);
   PetscTryMethod(ksp, "KSPGMRESGetRestart_C", (KSP, PetscInt *), (ksp, &restart));
-  if (all) error = KSPOrthogPrepare(restart);
-  if (error) all = 0;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, comm));
-  if (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported)
-    (void)cudaGetLastError(); /* PETSc's function needs no memory of ours */
-  else
-    PetscCallCUDA(error);
-  o->used = (PetscBool)all;
+  if (o->used) ierr = KSPOrthogReserve(restart, why, sizeof(why));
+  if (ierr || why[0]) o->used = PETSC_FALSE;
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &o->used, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -63,7 +63,6 @@ PetscErrorCode KSPDeviceSetUpSums(Mat A, KSPDeviceRun *run)
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(run->comm, &rank));
   PetscCallMPI(MPI_Comm_size(run->comm, &size));
-  run->sums[0] = 0;
   if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatSpMVGetHaloOptions_MPI(A, spmv, &options));
@@ -72,7 +71,7 @@ PetscErrorCode KSPDeviceSetUpSums(Mat A, KSPDeviceRun *run)
     if (!reason[0]) PetscCall(KSPDeviceOpenPeers(run, rank, size, reason));
     if (!reason[0]) {
       run->transport = SPMV_TRANSPORT_PEER;
-      PetscCall(PetscStrncpy(run->sums, ", sums over ranks from GPU to GPU", sizeof(run->sums)));
+      run->sums      = ", sums over ranks from GPU to GPU";
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   }
@@ -81,14 +80,14 @@ PetscErrorCode KSPDeviceSetUpSums(Mat A, KSPDeviceRun *run)
     PetscCall(SpMVHaloGetComm(run->comm, SPMV_TRANSPORT_NCCL, &run->nccl, reason));
     if (!reason[0]) {
       run->transport = SPMV_TRANSPORT_NCCL;
+      run->sums      = ", sums over ranks by NCCL";
       SpMVCudaKrylovSetAllReduce(run->krylov, KSPDeviceAllReduce_NCCL, run);
-      PetscCall(PetscStrncpy(run->sums, ", sums over ranks by NCCL", sizeof(run->sums)));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   }
   run->transport = SPMV_TRANSPORT_HOST;
+  run->sums      = ", sums over ranks by MPI";
   PetscCall(SpMVAgree(run->comm, KSPDeviceStage(run)));
   SpMVCudaKrylovSetAllReduce(run->krylov, KSPDeviceAllReduce_MPI, run);
-  PetscCall(PetscStrncpy(run->sums, ", sums over ranks by MPI", sizeof(run->sums)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
