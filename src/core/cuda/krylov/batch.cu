@@ -24,7 +24,8 @@ struct BatchArgs {
   const int       *list;       // the systems of this launch
   int              count;
   int              entries, rows;  // the most of a system of this launch
-  const int       *slices, *where; // of systems in slices: the shift and the slices, from where[p] on
+  const int       *slices, *where; // of systems in slices, from where[p] on: see Slice()
+  int              cluster;        // thread blocks for each system
   size_t           words;          // of vectors
   SpMVBatchResult *results;
   Summary         *summary;
@@ -41,10 +42,12 @@ constexpr int BLOCKS = 24;
 #else
 constexpr int BLOCKS = 32;
 #endif
-constexpr int TEAM_MOST   = 512;   // threads
-constexpr int HELD_ROWS   = 2;     // of a thread, see HELD
-constexpr int LU_SHARED   = 12288; // more bytes of static shared memory than the kernels for LU have
-constexpr int SUMS_SHARED = 2048;  // and the others, for the sums of the warps
+constexpr int TEAM_MOST    = 512;   // threads
+constexpr int HELD_ROWS    = 2;     // of a thread, see HELD
+constexpr int LU_SHARED    = 12288; // more bytes of static shared memory than the kernels for LU have
+constexpr int SUMS_SHARED  = 5120;  // and the others, for the sums of the warps
+constexpr int CLUSTER_MOST = 4;     // thread blocks of a cluster
+constexpr int LONGEST      = 100;   // entries of rows that a thread multiplies, see Slice()
 
 __device__ void Report(const BatchArgs &g, int p, const SpMVBatchResult &result)
 {
@@ -64,6 +67,25 @@ __device__ __forceinline__ int RowShift(int n, int entries, int threads)
                        ((n << (shift + 1)) <= threads && entries > (n << shift))))
     shift++;
   return shift;
+}
+
+// Clusters are only launched if there is code for them
+__device__ __forceinline__ void ClusterSync()
+{
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+// Where p, in shared memory, is in another thread block of the cluster
+template <class T> __device__ __forceinline__ T *AtRank(T *p, int rank)
+{
+#if __CUDA_ARCH__ >= 900
+  T *q;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(q) : "l"(p), "r"(rank));
+  return q;
+#else
+  return p;
+#endif
 }
 
 __device__ __forceinline__ Scalar MakeScalar(PetscReal re, PetscReal im)
@@ -247,33 +269,45 @@ template <int ROWS> struct Elimination {
 };
 
 namespace heldwarp {
-#define TEAM_WARP 1
-#define HELD      1
-#define TEAM_NEAR 0
+#define TEAM_WARP    1
+#define TEAM_CLUSTER 0
+#define HELD         1
+#define TEAM_NEAR    0
 #include "batchteam.cuh"
 } // namespace heldwarp
 namespace held {
-#define TEAM_WARP 0
-#define HELD      1
-#define TEAM_NEAR 0
+#define TEAM_WARP    0
+#define TEAM_CLUSTER 0
+#define HELD         1
+#define TEAM_NEAR    0
 #include "batchteam.cuh"
 } // namespace held
+namespace cluster {
+#define TEAM_WARP    0
+#define TEAM_CLUSTER 1
+#define HELD         1
+#define TEAM_NEAR    0
+#include "batchteam.cuh"
+} // namespace cluster
 namespace warp {
-#define TEAM_WARP 1
-#define HELD      0
-#define TEAM_NEAR 1
+#define TEAM_WARP    1
+#define TEAM_CLUSTER 0
+#define HELD         0
+#define TEAM_NEAR    1
 #include "batchteam.cuh"
 } // namespace warp
 namespace near {
-#define TEAM_WARP 0
-#define HELD      0
-#define TEAM_NEAR 1
+#define TEAM_WARP    0
+#define TEAM_CLUSTER 0
+#define HELD         0
+#define TEAM_NEAR    1
 #include "batchteam.cuh"
 } // namespace near
 namespace away {
-#define TEAM_WARP 0
-#define HELD      0
-#define TEAM_NEAR 0
+#define TEAM_WARP    0
+#define TEAM_CLUSTER 0
+#define HELD         0
+#define TEAM_NEAR    0
 #include "batchteam.cuh"
 } // namespace away
 
@@ -281,6 +315,7 @@ namespace {
 
 struct LaunchPlan {
   bool   held, near, global; // see HELD and TEAM_NEAR; the vectors are in global memory
+  int    cluster;            // thread blocks of a system, or 0
   int    direct, threads;    // direct: see Direct()
   size_t words;
   int    entries, rows;
@@ -307,6 +342,11 @@ struct Launch : LaunchPlan {
   Array<Scalar>    memory;
 };
 
+// How a system is stored in slices, see Matrix: the thread blocks that take it, 0: none, and their most entries
+struct Sliced {
+  int cluster, entries;
+};
+
 } // namespace
 
 struct _n_SpMVCudaBatch {
@@ -318,10 +358,12 @@ struct _n_SpMVCudaBatch {
   int                                  count;
   size_t                               most; // dynamic shared memory of a thread block
   int                                  multiprocessors, perprocessor, perblock; // shared memory, too
+  int                                  clusters;                                // the largest one
 
   cudaError_t Create(const SpMVBatchOptions &, int, const PetscInt *, const PetscInt *, cudaStream_t);
   int         Room(LaunchPlan) const;
-  LaunchPlan  Plan(const SpMVBatchOptions &, int rows, int entries, int slices) const;
+  Sliced      Slice(const SpMVBatchOptions &, int n, const PetscInt *, std::vector<int> &) const;
+  LaunchPlan  Plan(const SpMVBatchOptions &, int rows, int entries, Sliced) const;
   cudaError_t Finish(const SpMVBatchOptions &, Launch &, cudaStream_t);
 };
 
@@ -330,43 +372,80 @@ namespace {
 // The number of threads for a system: as many systems as fit on a multiprocessor are to have 32 warps
 int Threads(const LaunchPlan &l, size_t all, int entries)
 {
-  const int most  = l.held ? std::min(TEAM_MOST, (l.rows + WARP - 1) / WARP * WARP) : TEAM_MOST;
-  int       warps = l.held ? std::max(1, (l.rows + HELD_ROWS * WARP - 1) / (HELD_ROWS * WARP)) : 1;
-  while (warps * WARP < most && 32 * (l.Bytes() + 1024) > warps * all && warps * WARP < std::max(l.rows, entries / 4))
+  const int rows = l.held ? (l.rows + l.cluster * WARP - 1) / (l.cluster * WARP) * WARP : l.rows,
+            most = l.held ? std::min(TEAM_MOST, rows) : TEAM_MOST;
+  int warps      = l.held ? std::max(1, (rows + HELD_ROWS * WARP - 1) / (HELD_ROWS * WARP)) : 1;
+  while (warps * WARP < most && 32 * (l.Bytes() + 1024) > warps * all && warps * WARP < std::max(rows, entries / 4))
     warps *= 2;
   return std::min(warps * WARP, most > WARP ? most : WARP);
 }
 
-bool Held(const SpMVBatchOptions &o, int rows)
-{
-  return (o.method == SPMV_BATCH_CG || o.method == SPMV_BATCH_BCGS) && rows <= HELD_ROWS * TEAM_MOST;
-}
+} // namespace
 
-// Appends the slices of a system: the shift with the least cost, and where each slice begins
-void Slice(int n, const PetscInt *i, std::vector<int> &slices)
+// Appends the slices of a system: the shift with which threads need least time, the rows in order (n: none), and the
+// slices
+Sliced _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt *i, std::vector<int> &slices) const
 {
   const size_t     at   = slices.size();
-  long long        best = -1;
-  std::vector<int> now;
+  long long        best = -1, longest = 0;
+  std::vector<int> order(n), steps, now;
+  if ((o.method != SPMV_BATCH_CG && o.method != SPMV_BATCH_BCGS) || n > HELD_ROWS * TEAM_MOST * clusters) return {};
+  const int blocks = (n + WARP - 1) / WARP; // of 32 rows
+  for (int r = 0; r < n; r++) order[r] = r;
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return i[a + 1] - i[a] > i[b + 1] - i[b]; });
+  slices.push_back(0);
+  // the first of the sorted rows that are in slice l of a block: each block has long rows and short ones
+  auto first = [&](int b, int l, int lanes) { return (l * blocks + (l % 2 ? blocks - 1 - b : b)) * (WARP / lanes); };
   for (int shift = 0; shift <= 5; shift++) {
-    const int lanes = 1 << shift, offsets = (n + WARP - 1) / WARP << shift;
-    now.assign(1, shift);
-    now.push_back(0);
-    for (int s = 0; s < offsets; s++) {
-      int steps = 0;
-      for (int r = s / lanes * WARP + s % lanes; r < std::min(n, (s / lanes + 1) * WARP); r += lanes)
-        steps = std::max(steps, (int)((i[r + 1] - i[r] + lanes - 1) >> shift));
-      now.push_back(now.back() + steps);
+    const int lanes = 1 << shift;
+    long long all = 0, most = 0; // steps of all blocks, and of the longest one
+    now.clear();
+    for (int b = 0; b < blocks; b++) {
+      const long long before = all;
+      for (int l = 0; l < lanes; l++) { // the first row of a slice is its longest one
+        const int r = first(b, l, lanes);
+        now.push_back(r < n ? (int)((i[order[r] + 1] - i[order[r]] + lanes - 1) >> shift) : 0);
+        all += now.back();
+      }
+      most = std::max(most, all - before);
     }
-    const long long cost = 5LL * now.back() + 4LL * shift * offsets; // shared memory's reads and shuffles
+    // reads of shared memory, exchanges, and what the other warps wait for
+    const long long cost = 5 * all + 4LL * shift * blocks * lanes + 10 * most + lanes * (20 + 10 * shift);
     if (best >= 0 && cost >= best) continue;
-    best = cost;
-    slices.resize(at);
-    slices.insert(slices.end(), now.begin(), now.end());
+    best       = cost;
+    longest    = most;
+    slices[at] = shift;
+    steps      = now;
   }
+  // a few long rows: their warp would take longer than all threads of the thread block, which the other kernels let
+  // multiply a row
+  if (longest > LONGEST && n * (long long)(i[order[0] + 1] - i[order[0]]) > 4 * (long long)(i[n] - i[0])) {
+    slices.resize(at);
+    return {};
+  }
+  for (int place = 0; place < blocks * WARP; place++) {
+    const int lanes = 1 << slices[at], r = first(place / WARP, place % lanes, lanes) + place % WARP / lanes;
+    slices.push_back(r < n ? order[r] : n);
+  }
+  for (int cluster = 1; cluster <= clusters; cluster *= 2) {
+    long long begin[CLUSTER_MOST] = {}, most = 0;
+    now.clear();
+    for (size_t s = 0; s < steps.size(); s++) {
+      const int rank = (int)(s >> slices[at]) % cluster;
+      now.push_back((int)(begin[rank] | (long long)steps[s] << 16));
+      most = std::max(most, begin[rank] += steps[s]);
+    }
+    LaunchPlan l = {};
+    l.held       = true;
+    l.rows       = n;
+    l.entries    = (int)std::min(most * WARP, (long long)INT_MAX);
+    if (n > HELD_ROWS * TEAM_MOST * cluster || l.Bytes() > this->most) continue;
+    slices.insert(slices.end(), now.begin(), now.end());
+    return {cluster, l.entries};
+  }
+  slices.resize(at);
+  return {};
 }
-
-} // namespace
 
 // Entries that fit in shared memory next to the vectors
 int _n_SpMVCudaBatch::Room(LaunchPlan l) const
@@ -375,20 +454,17 @@ int _n_SpMVCudaBatch::Room(LaunchPlan l) const
   return (int)((most - l.Bytes()) / (sizeof(Scalar) + sizeof(uint16_t))) & ~(WARP - 1);
 }
 
-// How a system would be solved if it were alone; slices: its entries in slices
-LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entries, int slices) const
+// How a system would be solved if it were alone
+LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entries, Sliced sliced) const
 {
   LaunchPlan l = {};
   l.rows       = rows;
   l.words      = SpMVBatchWords(&o, (size_t)rows);
   l.threads    = TEAM_MOST;
-  l.held       = Held(o, rows);
-  l.entries    = l.held ? slices : 0;
-  if (l.held && l.Bytes() > most) { // without all slices it would be slower
-    l.held    = false;
-    l.entries = 0;
-  }
-  l.near = !l.held && o.method != SPMV_BATCH_LU && rows < 65536;
+  l.cluster    = sliced.cluster;
+  l.held       = l.cluster > 0; // without all slices it would be slower
+  l.entries    = sliced.entries;
+  l.near       = !l.held && o.method != SPMV_BATCH_LU && rows < 65536;
   if (l.near && l.Bytes() > most / 2) l.near = false;
   if (o.method == SPMV_BATCH_LU) {
     for (int size : DIRECT)
@@ -407,12 +483,13 @@ LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entri
 cudaError_t _n_SpMVCudaBatch::Finish(const SpMVBatchOptions &o, Launch &l, cudaStream_t stream)
 {
   const bool one = l.threads == WARP;
-  l.kernel       = l.held   ? one ? heldwarp::Kernel(o.method) : held::Kernel(o.method)
-                     : l.near ? one ? warp::Kernel(o.method) : near::Kernel(o.method)
-                              : away::Kernel(o.method, l.direct);
+  l.kernel       = l.cluster > 1 ? cluster::Kernel(o.method)
+                   : l.held      ? one ? heldwarp::Kernel(o.method) : held::Kernel(o.method)
+                        : l.near ? one ? warp::Kernel(o.method) : near::Kernel(o.method)
+                                 : away::Kernel(o.method, l.direct);
   if (l.near) l.entries = std::min(l.entries, Room(l));
   l.shared = l.Bytes();
-  l.blocks = (int)l.systems.size();
+  l.blocks = (int)l.systems.size() * std::max(1, l.cluster);
   if (l.global) {
     l.blocks = std::min(l.blocks, 2 * multiprocessors);
     cudaError_t error; // a thread block solves one system after another
@@ -436,8 +513,11 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
   SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &perblock));
   SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &perprocessor));
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &multiprocessors));
-  most  = (size_t)perblock - (o.method == SPMV_BATCH_LU ? LU_SHARED : SUMS_SHARED);
-  count = n;
+  cudaFuncAttributes attributes;
+  SPMV_TRY(cudaFuncGetAttributes(&attributes, cluster::Kernel(SPMV_BATCH_CG)));
+  clusters = attributes.ptxVersion >= 90 ? CLUSTER_MOST : 1; // the code that is used
+  most     = (size_t)perblock - (o.method == SPMV_BATCH_LU ? LU_SHARED : SUMS_SHARED);
+  count    = n;
   std::vector<size_t> cost(n);
   std::vector<int>    order(n);
   for (int p = 0; p < n; p++) {
@@ -448,34 +528,36 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
     cost[p]  = SpMVBatchWords(&o, (size_t)rows) + (size_t)entries;
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return cost[a] > cost[b]; });
-  std::vector<int> begins(n), lists;
+  std::vector<int>    begins(n), lists;
+  std::vector<Sliced> sliced(n);
   for (int p = 0; p < n; p++) {
     const PetscInt *now = i + first_[p], rows = first_[p + 1] - first_[p];
-    if (!Held(o, (int)rows)) continue;
     begins[p] = (int)lists.size();
     if (p && rows == first_[p] - first_[p - 1]) { // the lengths of the rows are often those of the last system
       const PetscInt *last = i + first_[p - 1], by = now[0] - last[0];
       PetscInt        r = 0;
       while (r < rows && now[r + 1] - last[r + 1] == by) r++;
-      if (r == rows) begins[p] = begins[p - 1];
+      if (r == rows) {
+        begins[p] = begins[p - 1];
+        sliced[p] = sliced[p - 1];
+        continue;
+      }
     }
-    if (begins[p] == (int)lists.size()) Slice((int)rows, now, lists);
+    sliced[p] = Slice(o, (int)rows, now, lists);
     if (lists.size() > INT_MAX / 2) return cudaErrorNotSupported;
   }
   // the systems that need most come first, so that the last ones to end are short
   for (int p : order) {
     const int        rows = (int)(first_[p + 1] - first_[p]), entries = (int)(i[first_[p + 1]] - i[first_[p]]);
-    const int       *list = lists.data() + begins[p];
-    const int        all  = Held(o, rows) ? list[1 + ((rows + WARP - 1) / WARP << list[0])] * WARP : 0;
-    const LaunchPlan one  = Plan(o, rows, entries, all);
-    Launch          *l    = nullptr;
+    const LaunchPlan one = Plan(o, rows, entries, sliced[p]);
+    Launch          *l   = nullptr;
     for (auto &other : launches) {
       LaunchPlan both = *other;
       both.entries    = std::max(both.entries, one.entries);
       both.rows       = std::max(both.rows, one.rows);
       // a launch of few systems would not fill the device: smaller systems join it
       if (other->held == one.held && other->near == one.near && other->global == one.global &&
-          !other->direct == !one.direct && (!one.held || both.Bytes() <= most) &&
+          !other->direct == !one.direct && other->cluster == one.cluster && (!one.held || both.Bytes() <= most) &&
           (other->threads == one.threads
                ? other->direct >= one.direct
                : (int)other->systems.size() < 4 * multiprocessors && other->threads > one.threads))
@@ -523,29 +605,39 @@ cudaError_t SpMVCudaBatchSolve(SpMVCudaBatch b, const SpMVCudaCSR *A, const SpMV
   Summary *summary = b->summary;
   SPMV_TRY(cudaMemcpyAsync(summary, summary + 1, sizeof(Summary), cudaMemcpyDeviceToDevice, stream));
   for (auto &l : b->launches) {
-    BatchArgs g       = {};
-    g.i               = (const PetscInt *)A->i;
-    g.j               = (const PetscInt *)A->j;
-    g.first           = b->first;
-    g.a               = (const Scalar *)A->a;
-    g.d               = (const Scalar *)d;
-    g.b               = (const Scalar *)rhs;
-    g.x               = (Scalar *)x;
-    g.memory          = l->global ? (Scalar *)l->memory : nullptr;
-    g.list            = l->list;
-    g.slices          = b->slices;
-    g.where           = b->where;
-    g.count           = (int)l->systems.size();
-    g.entries         = l->entries;
-    g.rows            = l->rows;
-    g.words           = l->words;
-    g.results         = b->results;
-    g.summary         = b->summary;
-    g.o               = *o;
-    void *arguments[] = {&g};
+    BatchArgs g                     = {};
+    g.i                             = (const PetscInt *)A->i;
+    g.j                             = (const PetscInt *)A->j;
+    g.first                         = b->first;
+    g.a                             = (const Scalar *)A->a;
+    g.d                             = (const Scalar *)d;
+    g.b                             = (const Scalar *)rhs;
+    g.x                             = (Scalar *)x;
+    g.memory                        = l->global ? (Scalar *)l->memory : nullptr;
+    g.list                          = l->list;
+    g.slices                        = b->slices;
+    g.where                         = b->where;
+    g.count                         = (int)l->systems.size();
+    g.cluster                       = l->cluster;
+    g.entries                       = l->entries;
+    g.rows                          = l->rows;
+    g.words                         = l->words;
+    g.results                       = b->results;
+    g.summary                       = b->summary;
+    g.o                             = *o;
+    void               *arguments[] = {&g};
+    cudaLaunchAttribute attribute;
+    cudaLaunchConfig_t  config = {};
+    attribute.id               = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim   = {(unsigned)std::max(1, l->cluster), 1, 1};
+    config.gridDim             = dim3((unsigned)l->blocks);
+    config.blockDim            = dim3((unsigned)l->threads);
+    config.dynamicSmemBytes    = l->shared;
+    config.stream              = stream;
+    config.attrs               = &attribute;
+    config.numAttrs            = l->cluster > 1;
     ForgetErrors();
-    SPMV_TRY(cudaLaunchKernel(l->kernel, dim3((unsigned)l->blocks), dim3((unsigned)l->threads), arguments, l->shared,
-                              stream));
+    SPMV_TRY(cudaLaunchKernelExC(&config, l->kernel, arguments));
   }
   return cudaSuccess;
 }

@@ -4,6 +4,8 @@
     TEAM_WARP  the team is a thread block of one warp
     HELD       each thread holds its entries of the vectors in registers (HELD_ROWS), and the matrix is copied to shared
                memory in slices
+    TEAM_CLUSTER  HELD, and the team is a cluster of thread blocks: each has a part of the rows. All write to the copy
+               that each has of the vector that is multiplied, and of the sums
     TEAM_NEAR  the matrix is copied to shared memory as it is; unless TEAM_WARP, perhaps only a part of it: other rows
                are read where they are
   Without HELD and TEAM_NEAR the matrix is not copied, and LU is one of the methods
@@ -13,21 +15,38 @@ struct Team {
   int        id, size;
   PetscReal *partial; // sums of the warps: two turns of BATCH_SUMS for each warp
   int        turn;
+#if TEAM_CLUSTER
+  int rank, ranks;
+#endif
+#if HELD
+  int row[HELD_ROWS]; // n: none
+#endif
 };
 
 static __device__ __forceinline__ void Sync(Team *)
 {
   if (TEAM_WARP)
     __syncwarp();
+  else if (TEAM_CLUSTER)
+    ClusterSync();
   else
     __syncthreads();
 }
 
+#if TEAM_CLUSTER
+  #define RANK(t)     ((t)->rank)
+  #define RANKS(t)    ((t)->ranks)
+  #define AT(p, rank) AtRank(p, rank)
+#else
+  #define RANK(t)     0
+  #define RANKS(t)    1
+  #define AT(p, rank) (p)
+#endif
 #define HAS_LU (!HELD && !TEAM_NEAR)
 
 #if HELD
   #define EACH(k, n) _Pragma("unroll") for (int k = 0; k < ((void)(n), HELD_ROWS); k++)
-  #define ROW(k)     (t->id + (k)*t->size)
+  #define ROW(k)     t->row[k]
   #define RHS(s, k)  (ROW(k) < (s)->n ? Read((s)->b + ROW(k)) : Num::zero())
 // an entry beyond the last row stays 0
 struct Vector {
@@ -46,28 +65,22 @@ using Out = Vector &;
   #define VECTOR(v, s, q) Vector v
 
 /*
-  Slices: 2^shift threads multiply a row. 2^shift slices hold 32 rows: the first slice those that are the first of each
-  2^shift rows, and so on. A slice has the entries for its first 32 threads, then those for the second time, and so on;
-  zeros fill it up
+  Slices: 2^shift threads multiply a row. A block of 32 rows has 2^shift slices: the first has those that are the first
+  of each 2^shift rows, and so on; their lengths are about the same. A slice has the entries for its first 32 threads,
+  then those for the second time, and so on; zeros fill it up. The thread blocks of a cluster take blocks in turn
 */
 struct Matrix {
   int             n, shift;
-  int            *slices; // where each begins, in units of 32 entries
+  const unsigned *slices; // where each begins, in units of 32 entries, and from bit 16 on how many
   Scalar         *a;      // in shared memory
   uint16_t       *j;
   Scalar         *x;
-  const PetscInt *i; // where it is copied from
-  PetscInt        row;
-  const Scalar   *values;
-  const PetscInt *columns;
 };
 
-// Calls f(row, slice) for each slice of this thread's warp
-template <class F> static __device__ __forceinline__ void EachSlice(const Team *t, const Matrix *A, int k, F f)
+// The place of entry k of a thread among the rows
+static __device__ __forceinline__ int Place(const Team *t, int k)
 {
-  const int lanes = 1 << A->shift, first = ROW(k) & ~(lanes - 1);
-  if ((ROW(k) & ~(WARP - 1)) >= A->n) return;
-  for (int l = 0; l < lanes; l++) f(first + l, ROW(k) / WARP * lanes + l);
+  return ((k * t->size + t->id) / WARP * RANKS(t) + RANK(t)) * WARP + t->id % WARP;
 }
 
 // y = A B x if `on`; z = |A| |x|. The vector in shared memory may be overwritten after the next Sync()
@@ -77,60 +90,37 @@ static __device__ __forceinline__ void Product(Team *t, const Matrix *A, bool on
   const int lanes = 1 << A->shift, lane = t->id & (lanes - 1);
   if (TEAM_WARP) Sync(t);
   EACH(k, A->n)
-  if (ROW(k) < A->n) A->x[ROW(k)] = on ? d[k] * x[k] : x[k];
+  for (int rank = 0; rank < RANKS(t) && ROW(k) < A->n; rank++) AT(A->x, rank)[ROW(k)] = on ? d[k] * x[k] : x[k];
   Sync(t);
   EACH(k, A->n)
   {
-    y[k] = Num::zero();
+    const int place = Place(t, k);
+    y[k]            = Num::zero();
     if (SIZES) z[k] = Num::zero();
-    EachSlice(t, A, k, [&](int r, int slice) {
-      Scalar    sum  = Num::zero();
-      PetscReal size = 0;
-      auto      add  = [&](int c, Scalar v) {
-        sum = Num::fma(v, A->x[c], sum);
-        if (SIZES) size += Magnitude(v) * Magnitude(A->x[c]);
-      };
-      const int end = A->slices[slice + 1] * WARP;
+    if ((place & ~(WARP - 1)) >= A->n) continue;
+    for (int l = 0; l < lanes; l++) {
+      const unsigned slice = A->slices[place / WARP * lanes + l];
+      const int      begin = (int)(slice & 0xffff) * WARP + t->id % WARP, end = begin + (int)(slice >> 16) * WARP;
+      Scalar         sum  = Num::zero();
+      PetscReal      size = 0;
   #pragma unroll 4
-      for (int e = A->slices[slice] * WARP + t->id % WARP; e < end; e += WARP) add(A->j[e], A->a[e]);
+      for (int e = begin; e < end; e += WARP) {
+        const Scalar v = A->a[e], w = A->x[A->j[e]];
+        sum = Num::fma(v, w, sum);
+        if (SIZES) size += Magnitude(v) * Magnitude(w);
+      }
       for (int by = lanes / 2; by; by /= 2) {
         sum = Num::add(sum, Num::exchange(sum, by));
         if (SIZES) size += Traits<PetscReal>::exchange(size, by);
       }
-      if (lane == r % lanes && r < A->n) {
-        y[k] = sum;
-        if (SIZES) z[k] = MakeScalar(size, 0);
-      }
-    });
+      if (lane != l || ROW(k) >= A->n) continue;
+      y[k] = sum;
+      if (SIZES) z[k] = MakeScalar(size, 0);
+    }
   }
 }
   #define Multiply(t, s, on, v, y)         Product<false>(t, (s)->A, on, (s)->d, v, y, y)
   #define MultiplySizes(t, s, v, y, sizes) Product<true>(t, (s)->A, false, (s)->d, v, y, sizes)
-
-// Copies the matrix; the vector in shared memory is its diagonal
-static __device__ __forceinline__ void CopyMatrix(Team *t, const Matrix *A)
-{
-  const int lanes = 1 << A->shift, lane = t->id & (lanes - 1);
-  EACH(k, A->n)
-  if (ROW(k) < A->n) A->x[ROW(k)] = Num::zero();
-  Sync(t);
-  EACH(k, A->n)
-  EachSlice(t, A, k, [&](int r, int slice) {
-    const PetscInt begin = r < A->n ? A->i[r] : 0, end = r < A->n ? A->i[r + 1] : 0;
-    const int      at = A->slices[slice] * WARP, steps = A->slices[slice + 1] - A->slices[slice];
-  #pragma unroll 4
-    for (int e = 0; e < steps; e++) {
-      const bool     is = e * lanes + lane < end - begin;
-      const PetscInt q  = is ? begin + e * lanes + lane : begin; // beyond the row the sum may overflow
-      const Scalar   v  = is ? Read(A->values + q) : Num::zero();
-      const int      c  = is ? (int)(A->columns[q] - A->row) : 0;
-      if (is && c == r) A->x[r] = v;
-      A->a[at + e * WARP + t->id % WARP] = v;
-      A->j[at + e * WARP + t->id % WARP] = (uint16_t)c;
-    }
-  });
-  Sync(t);
-}
 #else
   #define EACH(k, n)      for (int k = t->id; k < (n); k += t->size)
   #define RHS(s, k)       Read((s)->b + (k))
@@ -168,11 +158,11 @@ static __device__ __forceinline__ void Sums(Team *t, int count, PetscReal *s)
 #pragma unroll
   for (int by = lanes / 2; by; by /= 2) v += T::exchange(v, by);
   if (!TEAM_WARP) {
-    const int  warps = t->size / WARP;
-    PetscReal *p     = t->partial + t->turn * BATCH_SUMS * warps; // the next sums use the other half
+    const int  each = t->size / WARP, warps = each * RANKS(t);
+    PetscReal *p = t->partial + t->turn * BATCH_SUMS * warps; // the next sums use the other half
     t->turn ^= 1;
-    if (lane % lanes == 0) p[lane / lanes * warps + t->id / WARP] = v;
-    __syncthreads();
+    if (lane % lanes < RANKS(t)) AT(p, lane % lanes)[lane / lanes * warps + RANK(t) * each + t->id / WARP] = v;
+    Sync(t);
     v = 0;
     for (int w = lane % lanes; w < warps; w += lanes) v += p[lane / lanes * warps + w];
 #pragma unroll
@@ -322,29 +312,58 @@ template <int K = 0, class System> static __device__ __forceinline__ int Direct(
 #include "core/batch/batchmethods.h"
 
 #if HELD
-// The system that follows in the block's shared memory: a vector, the matrix, its slices
+// Copies 32 rows from `place` on to their slices; LANES threads read a row
+static __device__ __forceinline__ void CopyRows(Team *t, const BatchArgs &g, PetscInt row, const int *order, int place,
+                                                const Matrix *A)
+{
+  constexpr int LANES = 4;
+  const int     lane = t->id % WARP, lanes = 1 << A->shift;
+  for (int first = 0; first < WARP; first += WARP / LANES) {
+    const int      at = first + lane / LANES, r = order[place + at];
+    const PetscInt begin = r < A->n ? g.i[row + r] : 0, count = r < A->n ? g.i[row + r + 1] - begin : 0;
+    const unsigned slice = A->slices[place / WARP * lanes + at % lanes];
+    const int      to = (int)(slice & 0xffff) * WARP + (at & ~(lanes - 1)), end = (int)(slice >> 16) << A->shift;
+  #pragma unroll 4
+    for (int e = lane % LANES; e < end; e += LANES) {
+      const bool   is = e < count;
+      const Scalar v  = is ? Read(g.a + begin + e) : Num::zero();
+      const int    c = is ? (int)(g.j[begin + e] - row) : 0, q = to + (e >> A->shift) * WARP + (e & (lanes - 1));
+      if (is && c == r) A->x[r] = v;
+      A->a[q] = v;
+      A->j[q] = (uint16_t)c;
+    }
+  }
+}
+
+// The system in shared memory: a vector, the entries, the slices. The vector is first the diagonal
 static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int p, PetscInt row, Matrix *A, System *s)
 {
-  const int *from = g.slices + g.where[p];
-  A->x            = (Scalar *)spmv_shared;
-  A->shift        = from[0];
-  A->a            = A->x + g.rows;
-  A->j            = (uint16_t *)(A->a + g.entries);
-  A->slices       = (int *)(A->j + g.entries);
-  A->i            = g.i + row;
-  A->row          = row;
-  A->values       = g.a;
-  A->columns      = g.j;
-  const int count = (A->n + WARP - 1) / WARP << A->shift;
-  for (int k = t->id; k <= count; k += t->size) A->slices[k] = from[k + 1];
-  Sync(t);
-  CopyMatrix(t, A);
-  EACH(k, A->n)
+  const int *from = g.slices + g.where[p], *order = from + 1, n = A->n, shift = from[0], blocks = (n + WARP - 1) / WARP;
+  Scalar    *a      = (Scalar *)spmv_shared + g.rows;
+  uint16_t  *j      = (uint16_t *)(a + g.entries);
+  unsigned  *slices = (unsigned *)(j + g.entries);
+  *A                = {n, shift, slices, a, j, (Scalar *)spmv_shared};
+  for (int k = t->id; k < blocks << shift; k += t->size) slices[k] = (unsigned)order[blocks * WARP + k];
+  EACH(k, n)
   {
-    const Scalar d = ROW(k) < A->n ? A->x[ROW(k)] : Num::zero();
-    s->x[k]        = g.o.guess && ROW(k) < A->n ? Read(g.x + row + ROW(k)) : Num::zero();
-    s->d[k]        = IsZero(d) ? MakeScalar(1, 0) : Divided(MakeScalar(1, 0), d);
-    if (g.d && ROW(k) < A->n) s->d[k] = Read(g.d + row + ROW(k));
+    const int place = Place(t, k);
+    ROW(k)          = place < blocks * WARP ? order[place] : n;
+    if (ROW(k) < n) A->x[ROW(k)] = Num::zero();
+  }
+  Sync(t);
+  EACH(k, n)
+  {
+    const int place = Place(t, k) & ~(WARP - 1);
+    if (place < n) CopyRows(t, g, row, order, place, A);
+  }
+  Sync(t);
+  EACH(k, n)
+  {
+    const bool   is = ROW(k) < n;
+    const Scalar d  = is ? A->x[ROW(k)] : Num::zero();
+    s->x[k]         = is && g.o.guess ? Read(g.x + row + ROW(k)) : Num::zero();
+    s->d[k]         = IsZero(d) ? MakeScalar(1, 0) : Divided(MakeScalar(1, 0), d);
+    if (is && g.d) s->d[k] = Read(g.d + row + ROW(k));
   }
   Sync(t);
 }
@@ -402,14 +421,18 @@ template <int METHOD, int ROWS = 0>
 static __global__ void __launch_bounds__(TEAM_WARP ? WARP
                                          : ROWS    ? DirectThreads(ROWS)
                                                    : TEAM_MOST,
-                                         TEAM_WARP ? HELD ? BLOCKS * 3 / 4 : BLOCKS
-                                         : ROWS    ? DirectBlocks(ROWS)
-                                         : HELD    ? 2
-                                                   : 1) Solve(const __grid_constant__ BatchArgs g)
+                                         TEAM_WARP               ? HELD ? BLOCKS * 3 / 4 : BLOCKS
+                                         : ROWS                  ? DirectBlocks(ROWS)
+                                         : HELD && !TEAM_CLUSTER ? 2
+                                                                 : 1) Solve(const __grid_constant__ BatchArgs g)
 {
-  __shared__ PetscReal partial[TEAM_WARP ? 1 : 2 * BATCH_SUMS * TEAM_MOST / WARP];
+  __shared__ PetscReal partial[TEAM_WARP ? 1 : (TEAM_CLUSTER ? CLUSTER_MOST : 1) * 2 * BATCH_SUMS * TEAM_MOST / WARP];
   Team                 team = {(int)threadIdx.x, TEAM_WARP ? WARP : (int)blockDim.x, partial, 0}, *t = &team;
-  for (int q = (int)blockIdx.x; q < g.count; q += (int)gridDim.x) {
+#if TEAM_CLUSTER
+  team.ranks = g.cluster;
+  team.rank  = (int)blockIdx.x % g.cluster;
+#endif
+  for (int q = (int)blockIdx.x / RANKS(t); q < g.count; q += (int)gridDim.x / RANKS(t)) {
     const int      p   = g.list[q];
     const PetscInt row = g.first[p];
     Matrix         A   = {};
@@ -426,7 +449,7 @@ static __global__ void __launch_bounds__(TEAM_WARP ? WARP
     BatchSolve(t, &s, METHOD, ROWS, &result);
     EACH(k, s.n)
     if (ROW(k) < s.n) Write(g.x + row + ROW(k), s.x[k]);
-    if (LEADER) Report(g, p, result);
+    if (LEADER && !RANK(t)) Report(g, p, result);
     Sync(t);
   }
 }
@@ -458,6 +481,10 @@ static const void *Kernel(SpMVBatchMethod method, int rows = 0)
 }
 
 #undef TEAM_WARP
+#undef TEAM_CLUSTER
+#undef RANK
+#undef RANKS
+#undef AT
 #undef TEAM_NEAR
 #undef HELD
 #undef HAS_LU
