@@ -4,7 +4,8 @@
   problem's own tolerance. On one or several ranks, on the host and, if PETSc uses one, on the device.
 
   Options: -batches n (for each method), -seed, -expect host|device, -type (batch, or another type derived from AIJ),
-  -errors 0 (no errors, after which PETSc leaks memory).
+  -errors 0 (no errors, after which PETSc leaks memory), -large 0 (no large problems, which take long with a
+  sanitizer).
 */
 #include "objects.h"
 #include "random.h"
@@ -82,7 +83,7 @@ static void Values(const Batch *B, PetscInt p, PetscScalar *a)
 }
 
 /* Sizes where the device changes the kernel, three neighbors alike */
-static const PetscInt big[] = {1000, 1024, 1024, 1024, 1025, 1025, 1025, 3000};
+static const PetscInt big[] = {1000, 1024, 1024, 1024, 1025, 1025, 1025, 3000, 4097};
 
 /* Symmetric patterns with a full diagonal: bands, dense and random ones; often all problems have the same one.
    large: tridiagonal ones of the sizes above */
@@ -407,6 +408,76 @@ static PetscErrorCode Errors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---------------------------------------------------------------- in another method */
+
+/* Iterations of FGMRES for problems that are coupled, with a preconditioner for the problems by themselves */
+static PetscErrorCode Coupled(Mat A, Mat P, const char *options, PetscInt *its)
+{
+  Vec       x, b, r;
+  KSP       ksp;
+  PetscReal norm, base;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+  PetscCall(KSPSetOperators(ksp, A, P));
+  PetscCall(KSPSetOptionsPrefix(ksp, "outer_"));
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  PetscCall(KSPSetType(ksp, KSPFGMRES));
+  PetscCall(KSPSetTolerances(ksp, PetscMax(1e-8, 1e3 * PETSC_MACHINE_EPSILON), PETSC_DEFAULT, PETSC_DEFAULT, 100));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetIterationNumber(ksp, its));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall(VecNorm(b, NORM_2, &base));
+  PetscCall(PetscSNPrintf(now, sizeof(now), "in another method: %s: %g of %g", options, (double)norm, (double)base));
+  Check(norm <= 2 * PetscMax(1e-8, 1e3 * PETSC_MACHINE_EPSILON) * base, "the residual of the coupled problems");
+  PetscCall(Destroy(&ksp, &x, &b, &r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode InAnotherMethod(void)
+{
+  Batch    B;
+  Mat      A, P;
+  PetscInt start, all, its[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncpy(now, "in another method", sizeof(now)));
+  do {
+    seed++;
+    PetscCall(BatchCreate(12, PETSC_TRUE, PETSC_FALSE, &B));
+    all = 0;
+    for (PetscInt p = 0; p < B.count; p++) all += B.kind[p] == DEFINITE && B.sizes[p];
+    if (all < B.count) PetscCall(BatchDestroy(&B));
+  } while (all < B.count);
+  PetscCall(BatchMat(PETSC_COMM_WORLD, &B, &P));
+  PetscCall(MatConvert(P, device ? "aijcusparse" : MATAIJ, MAT_INITIAL_MATRIX, &A));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetOwnershipRange(A, &start, NULL));
+  for (PetscInt p = 0; p + 1 < B.count; p++) { /* the first row of the next problem with the last column of this one */
+    const PetscInt c = B.first[p + 1] - 1;
+
+    for (PetscInt k = B.i[c]; k < B.i[c + 1]; k++) {
+      if (B.first[p] + B.j[k] == c)
+        PetscCall(MatSetValue(A, start + c + 1, start + c, (PetscScalar)0.1 * B.a[k], INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemble(A));
+  PetscCall(Coupled(A, P, "-outer_pc_type vpbjacobi", &its[0]));
+  PetscCall(
+      Coupled(A, P, "-outer_pc_type ksp -outer_ksp_ksp_type devicebatch -outer_ksp_ksp_devicebatch_type lu", &its[1]));
+  /* rounding errors may decide whether the last one is needed */
+  Check(PetscAbsInt(its[0] - its[1]) <= 1 && its[0] > 1, "as many iterations as with PCVPBJACOBI");
+  PetscCall(Destroy(&A, &P));
+  PetscCall(BatchDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---------------------------------------------------------------- */
 
 int main(int argc, char **argv)
@@ -421,7 +492,7 @@ int main(int argc, char **argv)
   };
   char        name[64];
   PetscInt    batches = 8, first = 1;
-  PetscBool   set, errors        = PETSC_TRUE;
+  PetscBool   set, errors = PETSC_TRUE, large = PETSC_TRUE;
   PetscMPIInt rank, size;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -432,17 +503,19 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-batches", &batches, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &first, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-errors", &errors, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-large", &large, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-type", name, sizeof(name), &set));
   if (set) type = name;
   PetscCall(OnDevice(type, &device));
   for (size_t w = 0; w < PETSC_STATIC_ARRAY_LENGTH(ways); w++) {
-    const PetscBool large = (PetscBool)(!strcmp(ways[w].method, "cg") || !strcmp(ways[w].method, "bcgs"));
+    const PetscBool has = (PetscBool)(large && (!strcmp(ways[w].method, "cg") || !strcmp(ways[w].method, "bcgs")));
 
-    for (PetscInt k = large ? -1 : 0; k < batches; k++) {
+    for (PetscInt k = has ? -1 : 0; k < batches; k++) {
       seed = 88172645463325252u + 1000003 * (uint64_t)(first + k) + 101 * (uint64_t)w + (uint64_t)rank;
       PetscCall(RunWay(&ways[w], k));
     }
   }
+  PetscCall(InAnotherMethod());
   if (errors) PetscCall(Errors());
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD,
