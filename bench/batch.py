@@ -6,9 +6,9 @@ import os
 import sys
 
 sys.dont_write_bytecode = True  # no __pycache__ in the sources
-sys.path += [os.path.join(os.path.dirname(os.path.abspath(__file__)), folder) for folder in ("lib", "products")]
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 import results
-from table import mean
+from results import mean
 
 LABELS = {"loop": "loop of calls", "graph": "the loop in a graph", "aij": "block-diagonal aij", "sellp": "block-diagonal sellp",
           "evchyb": "block-diagonal evchyb", "batch": "batch", "shared": "batch, pattern shared", "same": "batch, values shared"}

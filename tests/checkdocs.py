@@ -11,7 +11,6 @@ import csv
 import fnmatch
 import functools
 import io
-import math
 import pathlib
 import re
 import statistics
@@ -21,13 +20,13 @@ import tempfile
 
 sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
-sys.path += [str(BENCH / folder) for folder in (".", "lib", "products", "solves", "papers")]
+sys.path += [str(BENCH / folder) for folder in (".", "lib", "solves", "papers")]
 import batch
 import paper
 import solvereport
 from published import TABLE_III
 from report import Report
-from results import shortened
+from results import mean, shortened
 from tables import key
 
 ARGUMENTS = [a for a in sys.argv[1:] if a != "-write"]
@@ -100,11 +99,6 @@ def grouped(query, *columns):
     for r in rows:
         at.setdefault(tuple(r[c] for c in columns), []).append(float(r[column]))
     return {k: statistics.median(v) for k, v in at.items()}
-
-
-def mean(values):
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def ends(values):
@@ -245,7 +239,7 @@ def gains(ranks, kind, column):
 def by_ranks(name):
     """Whole solves: number of processes -> configuration -> type -> medians"""
     found = {1: {}, 2: {}}
-    for (config, ranks, _, _), kinds in solvereport.load([str(ROOT / "docs/results" / f"{name}.csv")]).items():
+    for (config, ranks, _, _), kinds in solvereport.load(read(name)).items():
         found[ranks][config] = kinds
     return found
 

@@ -1,7 +1,9 @@
 """Shared by the scripts of the benchmarks: files that are either complete or do not exist, and programs that do not outlive the script"""
 
 import contextlib
+import csv
 import glob
+import math
 import os
 import re
 import shlex
@@ -51,6 +53,23 @@ def shortened(text, most=12):
         else:
             kept.append(paragraph)
     return "\n\n".join(kept)
+
+
+def complete(row):
+    """Not a line that was cut off"""
+    return None not in row and None not in row.values()
+
+
+def read(path):
+    """The rows of a CSV file"""
+    with open(path, newline="") as f:
+        return [r for r in csv.DictReader(f) if complete(r)]
+
+
+def mean(values):
+    """The geometric mean of those that were measured, 0 if none was"""
+    values = [v for v in values if v and v > 0]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
 
 
 def gpu_name():
@@ -141,20 +160,20 @@ class Runs:
 
 
 def measured(name, args, runs, report):
-    """Runs the measurements, unless -report names their files, and writes table and charts of them"""
+    """Runs the measurements, unless -report names their files, and writes and prints the tables of them"""
     targets = args.report or [os.path.join(args.out, name + ".csv")]
     all_runs = None if args.report else runs(args)
     if all_runs:
         all_runs.run(targets[0])
-    data = report.load(targets)
-    if not data:
+    rows = [r for t in targets for r in read(t)]
+    if not rows:
         sys.exit(f"{name}: no figures")
-    stem = os.path.splitext(targets[0])[0]
-    report.markdown(data, stem + ".md")
-    drawn = [] if args.measure else report.charts(data, stem)
-    with open(stem + ".md") as f:
+    page = os.path.splitext(targets[0])[0] + ".md"
+    with whole(page) as f:
+        report(f, rows)
+    with open(page) as f:
         print(f.read())
-    print(", ".join([*targets, stem + ".md", *drawn]))
+    print(", ".join([*targets, page]))
     sys.exit(1 if all_runs and (all_runs.failed or all_runs.cut) else 0)
 
 
@@ -191,12 +210,12 @@ def pyplot(name):
     return plt
 
 
-def run(main, name, hint="", mkl=False):
-    """Calls main(), with a Python that has matplotlib if the script may draw, and MKL if it asks for that. If the script is to be terminated, main() ends as after an
+def run(main, name, hint="", charts=False, mkl=False):
+    """Calls main(), with a Python that has matplotlib if the script draws charts, and MKL if it asks for that. If the script is to be terminated, main() ends as after an
     interrupt, so that work in progress is cleaned up"""
-    if not {"-measure", "-h", "--help", "-list", "-tutorials"}.intersection(sys.argv):
-        python = subprocess.run([os.path.join(ROOT, "bench/lib/python")] + ["mkl"] * mkl, stdout=subprocess.PIPE, text=True).stdout.strip()
-        if python not in ("", "python3", sys.executable):
+    if (charts or mkl) and not {"-measure", "-h", "--help", "-list"}.intersection(sys.argv):
+        python = subprocess.run([os.path.join(ROOT, "bench/lib/python")] + ["mkl"] * mkl + ["sys"] * (not charts), stdout=subprocess.PIPE, text=True).stdout.strip()
+        if charts and python not in ("", "python3", sys.executable):
             os.execv(python, [python, "-B", *sys.argv])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:

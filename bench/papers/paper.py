@@ -24,13 +24,11 @@ from report import Report
 M = Measuring
 EXPERIMENTS = {  # the measurements that each experiment of the report needs
     "ours": [M.matrices],
-    "sellp-figure1": [],
     "sellp-figure4": [M.patterns],
     "sellp-table3": [M.matrices],
     "sellp-figure5": [M.matrices],
     "sellp-table2": [M.profile, M.counters],
     "sellp-sweep": [M.sweep],
-    "evchyb-figure1": [],
     "evchyb-table2": [M.stream],
     "evchyb-table3": [M.matrices],
     "evchyb-figure3": [M.matrices],
@@ -103,4 +101,4 @@ def main():
 
 
 if __name__ == "__main__":
-    results.run(main, "bench/papers/paper.py", "; the same command goes on with what is missing", mkl=True)
+    results.run(main, "bench/papers/paper.py", "; the same command goes on with what is missing", charts=True, mkl=True)

@@ -21,7 +21,7 @@ static char help[] =
   -refresh <true>  : products after the values changed\n\
   -evict <MB>      : how much of something else, by default twice the last level, at least 64 (host)\n\
   -where           : prints where it would run, 'where: host' or 'where: h200 NVIDIA H200', and ends\n\
-  -csv <file>      : results to read by program (bench/products/table.py, bench/products/plot.py)\n\n";
+  -csv <file>      : results to read by program\n\n";
 
 /*
    All types run in one process on copies of one matrix, and take turns within each repetition, so that a temporary

@@ -3,7 +3,7 @@
 
   hosts.py                               # the machine's PETSc, and PETSc 3.26 compiled for the processor, which is built first (6 minutes, once)
   hosts.py -petsc DIR,DIR -ranks 1,8     # the given PETScs and numbers of processes
-  hosts.py -report                       # writes the table again
+  hosts.py -report hosts.csv             # the table of a file
   hosts.py ... -- -set meshes            # options of bench/products/bench
 
 Results: hosts.csv and hosts.md in -out (default build/results). The machine should be otherwise idle.
@@ -20,8 +20,7 @@ import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import results
-from results import ROOT
-from table import mean
+from results import ROOT, mean, read
 
 NATIVE = os.path.join(os.path.expanduser("~"), ".cache/petscspmv/petsc-3.26.1-native")
 FLAGS = "-O3 -march=native"
@@ -59,60 +58,50 @@ def build(prefix):
     return os.path.join(ROOT, p.stdout.strip().split("\n")[-1], "bench")
 
 
-def measure(args):
-    prefixes = args.petsc.split(",") if args.petsc else [p for p in (machine_petsc(), built_native()) if p]
-    os.environ.setdefault("MESHES", os.path.join(ROOT, "build/meshes/host"))
-    if not glob.glob(os.path.join(os.environ["MESHES"], "*.petsc")):
-        subprocess.run([os.path.join(ROOT, "bench/lib/meshes.py"), "-out", os.environ["MESHES"], "-scale", "0.25"], check=True)
-    mkl = glob.glob(os.path.join(ROOT, "build/bench-venv/lib/libmkl_rt.so*"))
-    rows, columns = [], []
-    for prefix in prefixes:
-        version, flags = about(prefix)
-        folder = build(prefix)
-        for ranks in map(int, args.ranks.split(",")):
-            with tempfile.TemporaryDirectory() as tmp:
-                target = os.path.join(tmp, "bench.csv")
-                command = [*os.environ.get("MPIEXEC", "mpiexec").split(), "-n", str(ranks), os.path.join(folder, "bench"), "-csv", target, *args.options]
-                command += ["-mkl", mkl[0]] if mkl and ranks == 1 else []
-                print(f"PETSc {version} ({flags}), {ranks} processes", flush=True)
-                with results.program(command, cwd=ROOT, env=dict(os.environ, CUDA_VISIBLE_DEVICES="")) as p:
-                    said = p.communicate()[0]
-                if p.returncode:
-                    sys.exit(said[-2000:] + f"\nbench/products/hosts.py: exit status {p.returncode}")
-                with open(target, newline="") as f:
-                    found = list(csv.DictReader(f))
-            columns = columns or list(dict.fromkeys(["petsc", "flags", *found[0]]))
-            rows += [dict(r, petsc=version, flags=flags) for r in found]
-    os.makedirs(args.out, exist_ok=True)
-    with results.whole(os.path.join(args.out, "hosts.csv"), newline="") as f:
-        out = csv.DictWriter(f, columns, restval="", extrasaction="ignore", lineterminator="\n")
-        out.writeheader()
-        out.writerows(rows)
+class Runs(results.Runs):
+    def run(self, target):
+        args, rows = self.args, []
+        prefixes = args.petsc.split(",") if args.petsc else [p for p in (machine_petsc(), built_native()) if p]
+        os.environ.setdefault("MESHES", os.path.join(ROOT, "build/meshes/host"))
+        if not glob.glob(os.path.join(os.environ["MESHES"], "*.petsc")):
+            subprocess.run([os.path.join(ROOT, "bench/lib/meshes.py"), "-out", os.environ["MESHES"], "-scale", "0.25"], check=True)
+        mkl = glob.glob(os.path.join(ROOT, "build/bench-venv/lib/libmkl_rt.so*"))
+        for prefix in prefixes:
+            version, flags = about(prefix)
+            folder = build(prefix)
+            for ranks in map(int, args.ranks.split(",")):
+                with tempfile.TemporaryDirectory() as tmp:
+                    found = os.path.join(tmp, "bench.csv")
+                    command = [*self.mpiexec, "-n", str(ranks), os.path.join(folder, "bench"), "-csv", found, *args.options]
+                    command += ["-mkl", mkl[0]] if mkl and ranks == 1 else []
+                    print(f"PETSc {version} ({flags}), {ranks} processes", flush=True)
+                    with results.program(command, cwd=ROOT, env=dict(os.environ, CUDA_VISIBLE_DEVICES="")) as p:
+                        said = p.communicate()[0]
+                    if p.returncode:
+                        sys.exit(said[-2000:] + f"\nbench/products/hosts.py: exit status {p.returncode}")
+                    rows += [dict(r, petsc=version, flags=flags) for r in read(found)]
+        os.makedirs(args.out, exist_ok=True)
+        with results.whole(target, newline="") as f:
+            out = csv.DictWriter(f, list(dict.fromkeys(["petsc", "flags", *rows[0]])), restval="", extrasaction="ignore", lineterminator="\n")
+            out.writeheader()
+            out.writerows(rows)
 
 
-def report(args):
+def report(f, rows):
     """For each number of processes: the speed of each type relative to the fastest baseline of any PETSc, as a geometric mean"""
-    with open(os.path.join(args.out, "hosts.csv"), newline="") as f:
-        rows = list(csv.DictReader(f))
-    at = {(int(r["ranks"]), r["matrix"], r["petsc"], r["flags"], r["type"]): float(r["warm_s"] or 0) for r in rows}
-    matrices = list(dict.fromkeys(r["matrix"] for r in rows))
-    kinds = list(dict.fromkeys((r["petsc"], r["flags"], r["type"]) for r in rows))
-    with results.whole(os.path.join(args.out, "hosts.md")) as f:
-        where = f"{rows[0]['machine']}, commit {rows[0]['commit']}, {len(matrices)} matrices"
-        f.write(f"# Baselines on the host\n\n{where}, warm products, medians. Repeat with `bench/products/hosts.py`.\n")
-        for ranks in sorted({k[0] for k in at}):
-            best = {}
-            for m in matrices:
-                best[m] = min((s for (n, x, *_, t), s in at.items() if (n, x) == (ranks, m) and t not in OURS and s > 0), default=0)
-            lines = []
-            for petsc, flags, kind in kinds:
-                over = [best[m] / at[ranks, m, petsc, flags, kind] for m in matrices if best[m] and at.get((ranks, m, petsc, flags, kind))]
-                if over:
-                    lines.append([petsc, flags, kind, str(len(over)), f"{mean(over):.2f}", f"{min(over):.2f}"])
-            f.write(f"\n## {ranks} process{'es' if ranks > 1 else ''}\n\n")
-            f.write("Speed over the fastest of PETSc's types, with any of these PETScs, and MKL, for each matrix.\n\n")
-            results.table(f, ["PETSc", "compiled with", "type", "matrices", "geometric mean", "least"], lines)
-    print(f"wrote {os.path.join(args.out, 'hosts.md')}")
+    f.write("# Baselines on the host\n\nWarm products: speed over the fastest of PETSc's types, with any of these PETScs, and MKL, for each matrix.\n\n")
+    times, best = {}, {}
+    for r in rows:
+        where, s = (int(r["ranks"]), r["matrix"]), float(r["warm_s"] or 0)
+        if s > 0:
+            times.setdefault((where[0], r["petsc"], r["flags"], r["type"]), {})[where] = s
+            best[where] = min(s, best.get(where, s)) if r["type"] not in OURS else best.get(where, float("inf"))
+    lines = []
+    for key, at in sorted(times.items(), key=lambda item: item[0][0]):
+        over = [best[where] / s for where, s in at.items() if best[where] < float("inf")]
+        if over:
+            lines.append([*map(str, key), str(len(over)), f"{mean(over):.2f}", f"{min(over):.2f}"])
+    results.table(f, ["processes", "PETSc", "compiled with", "type", "matrices", "geometric mean", "least"], lines)
 
 
 def main():
@@ -120,12 +109,9 @@ def main():
     p.add_argument("-petsc", help="installed PETScs, separated by commas (default: the machine's, and 3.26 compiled with " + FLAGS + ")")
     p.add_argument("-ranks", default=f"1,{os.cpu_count()}", help="numbers of processes")
     p.add_argument("-out", default=os.path.join(ROOT, "build/results"))
-    p.add_argument("-report", action="store_true", help="measure nothing: the table of the results that are there")
+    p.add_argument("-report", metavar="CSV", nargs="+", help="measure nothing: the table of these files, next to the first")
     p.add_argument("options", nargs="*", help="after --: of bench/products/bench")
-    args = p.parse_args()
-    if not args.report:
-        measure(args)
-    report(args)
+    results.measured("hosts", p.parse_args(), Runs, report)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 #!/usr/bin/env -S python3 -B
 """The EVC-HYB paper's figure 16: products and complete solves of the Bratu problem by the number of MPI processes, each with its own GPU if there are GPUs.
-Measures, most important first, until the time is up, and writes <out>/scaling.csv, tables (.md) and charts (.svg, with matplotlib: the system's, otherwise PyPI's in
-build/). For example, after `make programs`
+Measures, most important first, until the time is up, and writes <out>/scaling.csv and a table (.md). For example, after `make programs`
 
   scaling.py                                                  # this machine: its GPUs, or its cores
-  scaling.py -ranks 1,2,4 -parts products,solve,ex14 -halo nccl,host
+  scaling.py -ranks 1,2,4 -parts products,solve -halo nccl,host
   scaling.py -ranks 1,2 -n 60 -matrices bratu:60,fem27:12:3   # small
-  scaling.py -report a/scaling.csv b/scaling.csv              # tables and charts from several runs
+  scaling.py -report a/scaling.csv b/scaling.csv              # the table of several runs
 """
 
 import argparse
@@ -15,6 +14,7 @@ import glob
 import os
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,18 +22,21 @@ import tempfile
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import results
 from results import ours
-import scalingreport
-from scalingreport import COLUMNS, PAPER_N
+
+COLUMNS = (
+    "mode ranks n points_per_rank program matrix case entries type viewed halo repeat newton krylov fnorm setup_s solve_s function_s jacobian_s ksp_s "
+    "products product_us block_us gflops solve_gflops ratio error"
+).split()
+PAPER_N = 200
+PAPER = "EVC-HYB paper, figure 16: Bratu 200^3 on four GPUs, GF/s of products and of SNESSolve: mpiaijcusp 23.1 and 8.3, EVC-HYB 37.4 and 8.4."
 
 # The measurements, most important first
 PARTS = {
     "products": "MatMult of -matrices (bench/products/bench), all types and transports of the halo in one process",
     "solve": "examples/bratu, halo by the first transport",
-    "ex14": "PETSc's ex14, unmodified",
     "large": "MatMult of -large",
     "weak": "MatMult of -matrices, as many rows a process, and examples/bratu with as many points a process",
     "halos": "examples/bratu with the other transports",
-    "ex14-products": "ex14 again, with the times of its parts on the GPU (-log_view_gpu_time)",
 }
 SHORTEST = 15  # seconds: with less time left, no run begins
 CUBES = ("bratu", "stencil7", "permuted7", "fem27")  # generators whose first number is the length of a cube's edge
@@ -46,8 +49,6 @@ def options():
     p.add_argument("-parts", type=words, default=list(PARTS), help="what to measure (all)")
     p.add_argument("-program", help="examples/bratu; by default the one of the latest build")
     p.add_argument("-bench", help="bench/products/bench; by default the one of the same build")
-    p.add_argument("-ex14", help="PETSc's own SNES ex14, compiled; by default the one that the tests of the same build compiled, if any")
-    p.add_argument("-lib", help="libpetscspmv.so, which ex14 loads; by default the one of the same build")
     p.add_argument("-ranks", type=lambda s: [int(w) for w in words(s)], help="numbers of processes (1,2,4,... up to the GPUs, else the cores)")
     p.add_argument("-n", type=int, default=PAPER_N, help=f"grid points of the Bratu problem in each direction ({PAPER_N})")
     p.add_argument("-matrices", type=words, help="matrices of the products, as bench/products/bench has them (bratu:<n>,fem27:68:3)")
@@ -63,8 +64,7 @@ def options():
     p.add_argument("-timeout", type=int, default=300, help="seconds that one run may take (300)")
     p.add_argument("-limit", type=int, default=0, help="seconds in all: no run begins that cannot end, and the last is cut short (no limit)")
     p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(results.ROOT, "build", "results"), help="folder of the results (build/results)")
-    p.add_argument("-measure", action="store_true", help="measure only: scaling.csv and the logs, no charts")
-    p.add_argument("-report", metavar="CSV", nargs="+", help="measure nothing: tables and charts of these files, next to the first")
+    p.add_argument("-report", metavar="CSV", nargs="+", help="measure nothing: the table of these files, next to the first")
     args = p.parse_args()
     wrong = [w for w in args.parts if w not in PARTS]
     if wrong:
@@ -88,8 +88,6 @@ class Runs(results.Runs):
         for program, name in ((args.program, "examples/bratu"), (args.bench, "bench/products/bench")):
             if not os.access(program, os.X_OK):
                 sys.exit(f"scaling: no {name}: make programs, or name one with -program, -bench")
-        args.ex14 = args.ex14 or next(iter(glob.glob(os.path.join(folder, "tests", "petsc", "snes-tutorials-ex14"))), None)
-        args.lib = os.path.abspath(args.lib or os.environ.get("LIB") or os.path.join(folder, "lib", "libpetscspmv.so"))
         where = subprocess.run(self.mpiexec + ["-n", "1", args.bench, "-where"], capture_output=True, text=True, errors="replace").stdout
         self.devices = results.gpus() if "where:" in where and "where: host" not in where else 0
         count = self.devices or os.cpu_count()
@@ -168,33 +166,6 @@ class Runs(results.Runs):
             print(text + "  FAILED: no table in the output", flush=True)
         return rows, bool(rows)
 
-    def ex14(self, ranks, n, kind, halo, timed):
-        """One row. On a GPU, the times of its parts need a separate run (`timed`), in which every event waits for the GPU"""
-        matrix, _, method = kind.partition(":")
-        words = [self.args.ex14, "-ksp_type", method or "cg", "-pc_type", "none", "-mat_type", matrix, "-snes_converged_reason", "-ksp_converged_reason"]
-        words += [w for d in "xyz" for w in (f"-da_grid_{d}", str(n))] + (["-dm_vec_type", "cuda"] if self.devices else [])
-        words += (["-dll_append", self.args.lib] if ours(kind) else []) + (["-mat_spmv_halo", halo] if halo else []) + (["-log_view_gpu_time"] if timed else [])
-        result = self.logged(ranks, words)
-        if not result:
-            return [], False
-        text, log = result
-        event = lambda name: next((s[name] for s in log.values() if name in s), (0, None, None))
-        times = lambda value, by: "" if value is None else f"{value * by:.6g}"
-        count, seconds, mflops = event("MatMult")
-        row = dict(mode="strong", program="ex14", case=f"bratu:{n}", type=kind, viewed=kind, halo=halo, n=n, points_per_rank=n**3 // ranks)
-        if timed or not self.devices:
-            row.update(products=count, product_us=times(seconds, 1e6 / max(count, 1)), gflops=times(mflops, 1e-3))
-            row.update(function_s=times(event("SNESFunctionEval")[1], 1), jacobian_s=times(event("SNESJacobianEval")[1], 1))
-        if not timed:
-            norm = re.search(r"fnorm ([-+.\deE]+)", text)
-            row["fnorm"] = norm[1].rstrip(".") if norm else ""
-            row["newton"] = sum(int(i) for i in re.findall(r"Nonlinear solve converged .* iterations (\d+)", text))
-            row["krylov"] = sum(int(i) for i in re.findall(r"Linear solve converged .* iterations (\d+)", text))
-            row["solve_gflops"] = times(event("SNESSolve")[2], 1e-3)
-            row.update(solve_s=times(event("SNESSolve")[1], 1), ksp_s=times(event("KSPSolve")[1], 1))
-        print("  " + " ".join(f"{k}={row[k]}" for k in ("type", "newton", "krylov", "fnorm", "solve_s", "ksp_s", "product_us") if row.get(k)), flush=True)
-        return [row], True
-
     def jobs(self, part):
         """The (processes, function to call) of a part"""
         a = self.args
@@ -203,8 +174,6 @@ class Runs(results.Runs):
             return [(r, lambda r=r: self.products(r, a.matrices, "strong")) for r in a.ranks]
         if part == "solve":
             return [(r, lambda r=r: self.bratu(r, a.n, a.types, first(r), "strong")) for r in a.ranks]
-        if part == "ex14" or (part == "ex14-products" and self.devices):
-            return [(r, lambda r=r, t=t: self.ex14(r, a.n, t, first(r) if ours(t) else "", part != "ex14")) for r in a.ranks for t in a.types if a.ex14]
         if part == "large":
             return [(r, lambda r=r: self.products(r, a.large, "strong")) for r in sorted(a.ranks, reverse=True) if a.large]
         if part == "weak":
@@ -219,8 +188,6 @@ class Runs(results.Runs):
     def run(self, target):
         a = self.args
         print(f"{a.program}, {self.where(self.devices)}, processes {a.ranks}, {', '.join(a.parts)}")
-        if not a.ex14:
-            print("no ex14: name one with -ex14")
         os.makedirs(a.out, exist_ok=True)
         with results.whole(target, newline="") as f, results.whole(os.path.join(a.out, "scaling-log_view.txt")) as self.kept:
             source = results.source(results.gpu_name() if self.devices else "")
@@ -270,9 +237,27 @@ def log_view(path):
     return stages
 
 
+def report(f, rows):
+    """A line for each program, matrix, type and transport, with the medians of each number of processes"""
+    f.write(f"# Scaling\n\nA GPU or a core a process; x: speed relative to the first type, in the same process. {PAPER}\n")
+    for mode in dict.fromkeys(r["mode"] for r in rows):
+        lines = {}
+        for r in rows:
+            if r["mode"] == mode:
+                lines.setdefault((r["program"], r["case"], r["type"], r["halo"]), {}).setdefault(int(r["ranks"]), []).append(r)
+        columns = [(c, n) for c in ("product_us", "ratio", "gflops", "ksp_s", "solve_s", "solve_gflops") for n in sorted({n for at in lines.values() for n in at})]
+
+        def median(at, column, ranks):
+            values = [float(r[column]) for r in at.get(ranks, []) if r[column]]
+            return f"{statistics.median(values):.4g}" if values else ""
+
+        f.write(f"\n## {mode.capitalize()}\n\n")
+        head = ["program", "matrix", "type", "halo", *(f"{'x' if c == 'ratio' else c}, {n}" for c, n in columns)]
+        results.table(f, head, [[*key, *(median(at, *c) for c in columns)] for key, at in lines.items()])
+
+
 def main():
-    args = options()
-    results.measured("scaling", args, Runs, scalingreport)
+    results.measured("scaling", options(), Runs, report)
 
 
 if __name__ == "__main__":

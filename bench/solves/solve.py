@@ -1,12 +1,12 @@
 #!/usr/bin/env -S python3 -B
 """Complete programs, each in a new process, with each matrix type in turn: PETSc's own tutorials, unmodified, and examples/bratu. Measures the time that a user
-waits, including set-up, until the time is up. Writes <out>/solves.csv, a table (.md) and a chart (.svg, with matplotlib: the system's, otherwise PyPI's in build/).
+waits, including set-up, until the time is up. Writes <out>/solves.csv and a table (.md).
 `make solve` compiles the programs and runs it (ARGS='options'). For example
 
   solve.py                                                    # all configurations on 1 and 2 processes, each type three times
   solve.py -quick -repeat 1                                   # tiny problems, to test that everything runs
   solve.py -configs cg-jacobi,mg-galerkin -ranks 1 -repeat 5 -limit 300
-  solve.py -report a/solves.csv b/solves.csv                  # table and chart from several runs
+  solve.py -report a/solves.csv b/solves.csv                  # the table of several runs
 """
 
 import argparse
@@ -23,8 +23,7 @@ import time
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import results
 from results import ours
-import solvereport
-from solvereport import COLUMNS
+from solvereport import COLUMNS, report
 
 SHORTEST = 15  # seconds: with less time left, no run of unknown duration begins
 
@@ -104,8 +103,7 @@ def options():
     p.add_argument("-timeout", type=int, default=120, help="seconds that one run may take (120)")
     p.add_argument("-limit", type=int, default=0, help="seconds in all: no run begins that cannot end (no limit)")
     p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(results.ROOT, "build", "results"), help="folder of the results (build/results)")
-    p.add_argument("-measure", action="store_true", help="measure only: solves.csv and the table, no chart")
-    p.add_argument("-report", metavar="CSV", nargs="+", help="measure nothing: table and chart of these files, next to the first")
+    p.add_argument("-report", metavar="CSV", nargs="+", help="measure nothing: the table of these files, next to the first")
     p.add_argument("-tutorials", action="store_true", help="print which of PETSc's tutorials are needed, as tests/petsc.py -build takes them")
     args = p.parse_args()
     wrong = [w for w in args.configs or [] if w not in [c.name for c in CONFIGURATIONS]]
@@ -299,7 +297,7 @@ def main():
     if args.tutorials:
         print(" ".join(sorted({c.program for c in CONFIGURATIONS} - {BRATU})))
         return
-    results.measured("solves", args, Runs, solvereport)
+    results.measured("solves", args, Runs, report)
 
 
 if __name__ == "__main__":

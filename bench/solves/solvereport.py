@@ -1,12 +1,8 @@
-"""Tables and the chart of the measurements of bench/solves/solve.py"""
+"""Tables of the measurements of bench/solves/solve.py"""
 
-import csv
-import math
-import os
 import statistics
 
-import results
-from results import show, table
+from results import mean, show, table
 
 COLUMNS = (
     "config program ranks size where type repeat timed failed wall_s total_s setup_s solve_s format_s setups fills mults mult_s adds add_s transposes "
@@ -22,34 +18,21 @@ PETSc's own tutorials and examples/bratu, each in a new process, types in turn; 
 CSV file has their options. The times of an event are those of the slowest process.
 
 - *set-up*: PCSetUp and everything in it, and PCSetUpOnBlocks. *KSPSolve* comes after it.
-{products}\
+- *products*, *n*: the times and the number of MatMult, MatMultAdd, MatMultTranspose and MatResidual, also during set-up, and with the set-up of the format by a first
+  product; *format*: MatSpMVSetUp and MatSpMVFill. On a GPU all of them are from further runs (`-timed`), in which every event waits for the GPU.
 - *total*: from the start of PETSc's log, in PetscInitialize(), to PetscFinalize(); for examples/bratu, which times further products, its set-up and solve.
 - *spread*: the difference between the largest and the smallest total, in %.
 - *x total*, *x solve*: how many times as fast as the first type, the reference, total and KSPSolve are.
 - *agrees*: the same converged reasons, iterations within 1 or 3 %, and the last norm that the program prints within 25 %, or, after other iterations,
   within 100 %.
 """
-PRODUCTS = """\
-- *products*: MatMult, MatMultAdd, MatMultTranspose and MatResidual of all matrices, also during set-up, including the set-up of the format by a first
-  product; *n*: how many.
-- *format*: MatSpMVSetUp and MatSpMVFill, the additional time of first products and of products after new values.
-"""
-TIMED = """
-On a GPU, *products*, *n* and *format* are from a separate run with -log_view_gpu_time, in which every event waits for the GPU.
-"""
-UNTIMED = """
-On a GPU, the times of products need a separate run with -log_view_gpu_time, in which every event waits for the GPU. There was none (`-timed 0`).
-"""
 
 
-def load(paths):
-    """(configuration, ranks, size, where) -> type -> medians, in the order of the files; the first type is the reference"""
+def load(rows):
+    """(configuration, ranks, size, where) -> type -> medians, in the order of the rows; the first type is the reference"""
     groups, cases = {}, {}
-    for path in paths:
-        with open(path, newline="") as f:
-            for r in csv.DictReader(f):
-                if None not in r.values():  # an incomplete line
-                    groups.setdefault((r["config"], int(r["ranks"]), r["size"], r["where"]), {}).setdefault(r["type"], []).append(r)
+    for r in rows:
+        groups.setdefault((r["config"], int(r["ranks"]), r["size"], r["where"]), {}).setdefault(r["type"], []).append(r)
     for case, types in groups.items():
         reference = next(iter(types))
         cases[case] = {kind: medians(rows) for kind, rows in types.items()}
@@ -110,18 +93,6 @@ def agrees(row, base):
     return "yes"
 
 
-def mean(values):
-    return math.exp(statistics.fmean(map(math.log, values))) if values else None
-
-
-def machines(data):
-    """(where, size, ranks) -> configuration -> types"""
-    groups = {}
-    for (config, ranks, size, where), types in data.items():
-        groups.setdefault((where, size, ranks), {})[config] = types
-    return dict(sorted(groups.items()))
-
-
 def cells(kind, row):
     if row["failed"]:
         return [kind, f"**failed**: {row['failed']}".replace("|", "/")] + [""] * 10
@@ -130,21 +101,17 @@ def cells(kind, row):
     return line + [show(row["gain"], 2), show(row["solve_gain"], 2), row["agrees"] + (f" (unused: {row['unused']})" if row["unused"] else "")]
 
 
-def share(values, configs):
-    """Which part of the configurations a mean is of, if not all"""
-    return f", {len(values)} of {len(configs)} configurations" if len(values) < len(configs) else ""
-
-
 def summary(f, configs):
     """Means and extremes of each type, the solves that are slower than the reference, and those that do not converge"""
     reference = next(iter(next(iter(configs.values()))))
     lines, slower = [], []
     for kind in dict.fromkeys(k for types in configs.values() for k in types if k != reference):
-        line = [kind + share([c for c, types in configs.items() if kind in types and types[kind]["gain"]], configs)]
+        known = sum(1 for types in configs.values() if kind in types and types[kind]["gain"])
+        line = [f"{kind}, {known} of {len(configs)} configurations" if known < len(configs) else kind]
         for column in ("gain", "solve_gain"):
             values = {c: types[kind][column] for c, types in configs.items() if kind in types and types[kind][column]}
             least = min(values, key=values.get) if values else ""
-            line += [show(mean(list(values.values())), 3), f"{show(values.get(least), 2)} {least}"]
+            line += [show(mean(values.values()) or None, 3), f"{show(values.get(least), 2)} {least}"]
         lines.append(line)
         slower += [f"{c}, {kind}: {1 / t[kind]['gain']:.3f}" for c, t in configs.items() if kind in t and t[kind]["gain"] and SLOWER * t[kind]["gain"] < 1]
     table(f, ["", f"total x {reference}, mean", "least", f"KSPSolve x {reference}, mean", "least"], lines)
@@ -154,41 +121,15 @@ def summary(f, configs):
         f.write(f"Left out of means, extremes and the list above: {'; '.join(lost)}.\n\n")
 
 
-def markdown(data, target):
-    timed = {where for (_, _, _, where), types in data.items() for row in types.values() if row["products_s"] is not None}
-    device = any(where == "device" for _, _, _, where in data)
-    with results.whole(target) as f:
-        f.write(HEAD.format(products=PRODUCTS if timed else "") + (TIMED if "device" in timed else UNTIMED if device else ""))
-        for (where, size, ranks), configs in machines(data).items():
-            f.write(f"\n## {where[0].upper()}{where[1:]}, {ranks} process{'es' if ranks > 1 else ''}{', tiny problems' if size == 'quick' else ''}\n\n")
-            lines = [[config if kind == next(iter(types)) else ""] + cells(kind, row) for config, types in configs.items() for kind, row in types.items()]
-            head = "configuration, type, iterations, set-up, KSPSolve, products, n, format, total, spread, x total, x solve, agrees".split(", ")
-            used = [k for k in range(len(head)) if any(line[k] for line in lines)]
-            table(f, [head[k] for k in used], [[line[k] for k in used] for line in lines])
-            summary(f, configs)
-
-
-def charts(data, stem):
-    """Bars of the speed relative to the reference; one row of charts for each number of processes"""
-    plt = results.pyplot("solve")
-    if not plt:
-        return []
-    groups = machines(data)
-    longest = max(len(configs) for configs in groups.values())
-    fig, axes = plt.subplots(2 * len(groups), 1, figsize=(4 + 0.7 * longest, 4.2 * 2 * len(groups)), squeeze=False)
-    for k, ((where, _, ranks), configs) in enumerate(groups.items()):
-        types = list(dict.fromkeys(kind for each in configs.values() for kind in each))
-        for ax, column, label in zip(axes[2 * k : 2 * k + 2, 0], ("gain", "solve_gain"), ("total", "KSPSolve")):
-            width = 0.8 / max(len(types) - 1, 1)
-            for t, kind in enumerate(types[1:]):
-                values = [configs[c].get(kind, {}).get(column) or 0 for c in configs]
-                known = [v for v in values if v]
-                at = [x + (t - (len(types) - 2) / 2) * width for x in range(len(values))]
-                ax.bar(at, values, width, label=f"{kind} (mean {show(mean(known), 2)}{share(known, values)})")
-            ax.axhline(1, color="black", linewidth=0.8)
-            ax.set(ylabel=f"{label}, speed relative to {types[0]}", title=f"{where}, processes: {ranks}")
-            ax.set_xticks(range(len(configs)), list(configs), rotation=45, ha="right", fontsize="small")
-            ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
-    fig.tight_layout()
-    results.chart(fig, stem + ".svg", metadata={"Date": None})
-    return [stem + ".svg"]
+def report(f, rows):
+    f.write(HEAD)
+    groups = {}
+    for (config, ranks, size, where), types in load(rows).items():
+        groups.setdefault((where, size, ranks), {})[config] = types
+    for (where, size, ranks), configs in sorted(groups.items()):
+        f.write(f"\n## {where.capitalize()}, {ranks} process{'es' if ranks > 1 else ''}{', tiny problems' if size == 'quick' else ''}\n\n")
+        lines = [[config if kind == next(iter(types)) else ""] + cells(kind, row) for config, types in configs.items() for kind, row in types.items()]
+        head = "configuration, type, iterations, set-up, KSPSolve, products, n, format, total, spread, x total, x solve, agrees".split(", ")
+        used = [k for k in range(len(head)) if any(line[k] for line in lines)]
+        table(f, [head[k] for k in used], [[line[k] for k in used] for line in lines])
+        summary(f, configs)
