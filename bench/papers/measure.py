@@ -17,10 +17,10 @@ import threading
 import time
 
 import results
-from results import ROOT
+from results import ROOT, complete, read
 
 from published import MATRICES, TABLE_3
-from tables import complete, key, on_host, read
+from tables import key, on_host
 
 
 BT = [(b, t) for b in (4, 8, 16, 32, 64) for t in (1, 2, 4, 8, 16, 32) if 32 <= b * t <= 1024]
@@ -71,28 +71,6 @@ KERNELS = {
 }  # fmt: skip
 
 
-class Bar:
-    """How far a measurement is, on a terminal"""
-
-    def __init__(self, total, what):
-        self.total, self.n, self.out, self.what, self.begin = total, 0, 0, what, time.time()  # out: matrices left out
-        self.show("")
-
-    def show(self, note):
-        if sys.stderr.isatty():
-            filled = 30 * self.n // max(1, self.total)
-            bar = f"[{'#' * filled}{'.' * (30 - filled)}] {self.n}/{self.total}"
-            print(f"\r{self.what:12} {bar} {time.time() - self.begin:4.0f} s {note:32.32}", end="", file=sys.stderr, flush=True)
-
-    def step(self, note):
-        self.n += 1
-        self.show(note)
-
-    def close(self):
-        if sys.stderr.isatty():
-            print(file=sys.stderr)
-
-
 class Measuring:
     def __init__(self, args):
         self.args, self.out = args, args.out
@@ -116,10 +94,11 @@ class Measuring:
     def left(self):
         return self.deadline - time.time()
 
-    def start(self, command, bar, log, env=None):
-        """Runs the program; a line that names a matrix is a step. Returns the exit status, -1: the time was up"""
+    def start(self, command, log, env=None):
+        """Runs the program, and prints the matrices that it names. Returns the exit status, -1: the time was up, and the number of matrices measured"""
+        count = 0
         if self.left() < 2:
-            return -1
+            return -1, count
         with results.program(command, cwd=ROOT, env=env) as p:
             late = threading.Timer(min(self.left(), 1e6), results.end, (p,))
             late.daemon = True
@@ -131,14 +110,14 @@ class Measuring:
                         f.write(line)
                         m = re.match(r"(\S+) \(.*\), \d+ x \d+, |(\S+) is left out", line)
                         if m:
-                            bar.out += bool(m[2])
-                            bar.step(m[1] or m[2])
+                            count += bool(m[1])
+                            print(f"  {m[0]}", flush=True)
                         if "WRONG" in line or "PETSC ERROR" in line:
                             print("\n" + line.rstrip())
                 p.wait()
             finally:
                 late.cancel()
-        return -1 if p.returncode and self.left() <= 0 else p.returncode
+        return -1 if p.returncode and self.left() <= 0 else p.returncode, count
 
     @staticmethod
     def replace(target, columns, rows):
@@ -184,11 +163,9 @@ class Measuring:
         command += ["-host"] if self.args.host else []
         command += self.limits()
         command += ["-mkl", os.environ["MKL_RT"]] if self.kind == "host" and os.environ.get("MKL_RT") else []
-        bar = Bar(len(todo), name)
-        status = self.start(command, bar, self.path(name, "log"))
-        bar.close()
+        status, count = self.start(command, self.path(name, "log"))
         how = {0: "", -1: ", then the time was up"}.get(status, f", exit status {status}")
-        print(f"{name}: {bar.n - bar.out} of {len(todo)} matrices in {time.time() - begin:.0f} s{how}")
+        print(f"{name}: {count} of {len(todo)} matrices in {time.time() - begin:.0f} s{how}")
         self.failed = self.failed or status not in (0, -1)
 
     def limits(self):
@@ -224,15 +201,13 @@ class Measuring:
             formats = ",".join(["csr5"] + [f"csr5:{s}" for s in SIGMAS])
             self.run("csr5", [*EVEN["device"], *(m for m in PROFILES["device"] if m not in EVEN["device"])], ["-formats", formats])
 
-    def once(self, name, target, total, runs):
+    def once(self, name, target, runs):
         """A CSV file that is complete or missing: by commands with their environments"""
         if os.path.exists(target) and not self.args.again:
             print(f"{name}: {target} is complete")
             return
-        bar = Bar(total, name)
         for command, env in runs:
-            self.failed = self.start(command, bar, self.path(name, "log"), env) > 0 or self.failed
-        bar.close()
+            self.failed = self.start(command, self.path(name, "log"), env)[0] > 0 or self.failed
 
     def twins(self):
         """The real matrices at hand and their twins"""
@@ -244,7 +219,7 @@ class Measuring:
         command = [self.program, "-matrices", ",".join("twin:" + m for m in names), "-csv", target, "-reps", str(self.args.reps)]
         command += (["-host"] if self.args.host else []) + self.limits()
         at = lambda path: dict(os.environ, MATRICES=os.path.abspath(path))
-        self.once("twins", target, 2 * len(names), [(command, at(folder)), ([*command, "-append"], at(os.devnull))])
+        self.once("twins", target, [(command, at(folder)), ([*command, "-append"], at(os.devnull))])
 
     def single(self):
         """What values in single precision cost"""
@@ -253,13 +228,13 @@ class Measuring:
             print(f"single: left out, {program} is missing")
             return
         env = dict(os.environ, CUDA_VISIBLE_DEVICES="") if self.args.host else None
-        self.once("single", self.path("single"), 1, [([program, "-csv", self.path("single")], env)])
+        self.once("single", self.path("single"), [([program, "-csv", self.path("single")], env)])
 
     def patterns(self):
         """Where the entries are: the same on any machine"""
         target = os.path.join(self.out, "patterns.csv")
         command = [self.program, "-host", "-matrices", ",".join(PATTERNS), "-csv", target, "-pattern", str(GRID)]
-        self.once("patterns", target, len(PATTERNS), [(command, None)])
+        self.once("patterns", target, [(command, None)])
 
     def bratu_(self):
         target = self.path("bratu")
@@ -354,16 +329,14 @@ class Measuring:
         command = [ncu, "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "none", "--print-units", "base", "--csv", "--page", "raw",
                    "--metrics", ",".join(metrics.values()), "--log-file", log, self.program, "-profile", "-formats", formats, "-matrices",
                    ",".join(matrices)] + self.limits()  # fmt: skip
-        bar = Bar(len(matrices), measurement)
-        status = self.start(command, bar, out)
-        bar.close()
+        status, count = self.start(command, out)
         said = ["", ""]
         for k, path in enumerate((log, out)):
             if os.path.exists(path):
                 with open(path, newline="", errors="replace") as f:
                     said[k] = f.read()
         rows = profiled(*said, metrics)
-        print(f"{measurement}: {len(rows)} kernels of {bar.n - bar.out} matrices in {time.time() - begin:.0f} s, exit status {status}")
+        print(f"{measurement}: {len(rows)} kernels of {count} matrices in {time.time() - begin:.0f} s, exit status {status}")
         return rows, said[0] + said[1], status
 
 

@@ -14,7 +14,8 @@ import results
 from charts import Charts
 from measure import DENSITIES, SIGMAS
 from published import MATRICES, SMALL, TABLE_2, TABLE_3, TABLE_I, TABLE_II, TABLE_III, TABLE_III_COLUMNS
-from tables import Table, correlation, key, mean, on_host, read
+from results import mean, read
+from tables import Table, correlation, key, on_host
 
 OURS = ("sellp", "evchyb")
 FIVE = {
@@ -152,32 +153,6 @@ def sellp_sweep(p):
     return dict(mean=mean(gains), most=max(gains, default=0))
 
 
-# The matrix of the drawings: an odd number of rows, so that slices of two rows need one more
-EXAMPLE = [(0, 1, 4), (1, 2), (0, 2, 3, 5, 6), (3,), (1, 4), (5,), (2, 3, 6)]
-# Lengths of rows for EVC-HYB's drawing, with ELL up to SHORT entries on boundaries of BOUNDARY rows, in place of 128 and 32
-LENGTHS, SHORT, BOUNDARY = (2, 1, 3, 2, 9, 1, 3, 2, 1, 4, 6, 1, 2, 3, 2), 4, 4
-RANGES, BLOCK = ((2, 1), (3, 2), (2, 4), (1, 8), (2, 16)), 512  # thread blocks and threads a row, as in the paper's Figure 1; threads of a thread block
-
-
-def padded(rows):
-    """Pairs of length and width -> the places that are stored: an entry, or padding"""
-    return [[True] * n + [False] * (width - n) for n, width in rows]
-
-
-def sellp_figure1(p):
-    lengths = [len(r) for r in EXAMPLE]
-
-    def slices(b, t):
-        rows = lengths + [0] * (-len(lengths) % b)
-        return padded((n, -(-max(rows[k // b * b : k // b * b + b]) // t) * t) for k, n in enumerate(rows))
-
-    found = {"CSR": padded((n, n) for n in lengths), "ELLPACK": padded((n, max(lengths)) for n in lengths), "SELL-2": slices(2, 1), "SELL-P, b = 2, t = 2": slices(2, 2)}
-    p.report.charts.cells("sellp-figure1", found)
-    p.report.charts.threads("sellp-figure3", b=4, t=2, steps=3)
-    p.table(["", *found], [["entries stored", *(sum(map(len, rows)) for rows in found.values())]])
-    return dict(entries=sum(lengths), rows=len(lengths))
-
-
 def sellp_figure4(p):
     path, grids = os.path.join(p.report.folder, "patterns.csv"), {}
     for r in read(path) if os.path.exists(path) else []:
@@ -192,22 +167,6 @@ def sellp_figure4(p):
 
 
 # ---- the EVC-HYB paper
-
-
-def evchyb_figure1(p):
-    p.report.charts.ranges("evchyb-figure1", [(blocks * BLOCK // threads, threads, blocks) for blocks, threads in RANGES])
-    ell, carried, lengths = [], [], sorted(LENGTHS)
-    for width in range(1, SHORT + 1):
-        rows = carried + [n for n in lengths if n == width]
-        whole = len(rows) // BOUNDARY * BOUNDARY
-        ell += [(n, width) for n in rows[:whole]]
-        carried = rows[whole:]
-    csr = [(n, -(-n // BOUNDARY) * BOUNDARY) for n in carried + [n for n in lengths if n > SHORT]]
-    parts = {"the matrix": zip(LENGTHS, LENGTHS), "sorted": zip(lengths, lengths), "ELL": ell, "vector CSR": csr}
-    found = {name: padded(rows) for name, rows in parts.items()}
-    p.report.charts.cells("evchyb-figure2", found)
-    p.table(["", *found], [["rows", *map(len, found.values())], ["entries stored", *(sum(map(len, rows)) for rows in found.values())]])
-    return dict(block=BLOCK, short=SHORT, boundary=BOUNDARY)
 
 
 def evchyb_table2(p):
@@ -593,8 +552,8 @@ def single(p):
 # What an experiment needs: a measurement of the GPU or the host, of the GPU alone (GPU), or none in particular
 GPU = True
 EXPERIMENTS = {
-    ours: ("matrices",), sellp_figure1: (), sellp_figure4: (), sellp_table3: ("matrices",), sellp_figure5: ("matrices",), sellp_table2: ("profile", GPU),
-    sellp_sweep: ("sweep",), evchyb_figure1: (), evchyb_table2: (), evchyb_table3: ("matrices", GPU), evchyb_figure3: ("matrices", GPU),
+    ours: ("matrices",), sellp_figure4: (), sellp_table3: ("matrices",), sellp_figure5: ("matrices",), sellp_table2: ("profile", GPU),
+    sellp_sweep: ("sweep",), evchyb_table2: (), evchyb_table3: ("matrices", GPU), evchyb_figure3: ("matrices", GPU),
     evchyb_figure6: ("profile", GPU), evchyb_table4: ("loads", GPU), evchyb_figure10: ("profile", GPU), evchyb_figure12: ("matrices", GPU),
     evchyb_figure15: ("random",), evchyb_figure16: ("bratu",), formats: ("profiles",), formats_csr5: ("csr5", GPU), formats_figure3: ("counters", GPU),
     pays: ("matrices",), twins: ("twins",), roofline: ("counters", GPU), single: ("single", GPU),

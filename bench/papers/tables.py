@@ -1,6 +1,5 @@
 """A measurement's CSV file: rows by matrix and format, and means of them"""
 
-import csv
 import math
 import os
 import re
@@ -14,16 +13,6 @@ def on_host(device):
 def key(name):
     """twin:cage10, cage10.mtx and tests/matrices/cage10.mtx are one matrix"""
     return re.sub(r"\.mtx$", "", re.sub(r"^twin:", "", name if ":" in name else os.path.basename(name)))
-
-
-def complete(row):
-    """Not a line that was cut off"""
-    return None not in row and None not in row.values()
-
-
-def read(path):
-    with open(path, newline="") as f:
-        return [r for r in csv.DictReader(f) if complete(r)]
 
 
 class Table:
@@ -72,11 +61,6 @@ class Table:
     def label(self, matrix):
         r = next(r for r in self.rows if key(r["matrix"]) == matrix)
         return matrix + ("" if r["origin"] == "file" else " (twin)" if r["origin"] == "twin" else " *")
-
-
-def mean(values):
-    values = [v for v in values if v > 0]
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else 0.0
 
 
 def correlation(a, b):
