@@ -2,7 +2,7 @@
 """Matrices of finite elements on unstructured meshes, as programs assemble them. Benchmarks call them mesh:NAME:
 
   meshes.py [-out FOLDER] [-scale 1] [-jobs N] [KIND...]   # writes NAME.petsc, in PETSc's binary format (default: all kinds)
-  meshes.py -check                                         # compares element matrices and constraints with what is known of them, and with scikit-fem's if it is installed
+  meshes.py -check                                         # compares element matrices and constraints with what is known of them
 
 Triangles and tetrahedra are Delaunay's, of jittered points of a lattice, P1 and P2; hexahedra are boxes that are refined around a sphere, with
 hanging nodes. The values are integrals over the elements, of the Poisson equation, elasticity, Stokes' equations (Taylor-Hood) and curl-curl with mass
@@ -15,7 +15,6 @@ diagonal alone, and their columns no other entry) or cut (without these rows and
 
 import argparse
 import functools
-import importlib.util
 import multiprocessing
 import os
 import subprocess
@@ -453,44 +452,6 @@ def check_hexahedra():
             same("hexahedra: forces of a rigid body", E @ turn, 0), same("hexahedra: energy of a stretched body", stretch @ (E @ stretch), (LAMBDA + 2 * MU) * area)]  # fmt: skip
 
 
-def check_with_skfem():
-    """Against the matrices that scikit-fem assembles on the same mesh"""
-    import skfem
-    from skfem.helpers import curl, ddot, div, dot, grad, sym_grad
-
-    right = []
-    poisson = skfem.BilinearForm(lambda u, v, w: w.jump * dot(grad(u), grad(v)))
-    elastic = skfem.BilinearForm(lambda u, v, w: w.jump * (LAMBDA * div(u) * div(v) + 2 * MU * ddot(sym_grad(u), sym_grad(v))))
-    whitney = skfem.BilinearForm(lambda u, v, w: w.jump * dot(curl(u), curl(v)) + dot(u, v))
-    divergence = skfem.BilinearForm(lambda u, p, w: -div(u) * p)
-    kinds = {2: (skfem.MeshTri, skfem.ElementTriP0, skfem.ElementTriP1, skfem.ElementTriP2), 3: (skfem.MeshTet, skfem.ElementTetP0, skfem.ElementTetP1, skfem.ElementTetP2)}
-    for dim, (Mesh, P0, P1, P2) in kinds.items():
-        mesh = Simplices(dim, 300)
-        other = Mesh(mesh.x.T.copy(), mesh.t.T.copy())
-        theirs, ends = other.edges if dim == 3 else other.facets, mesh.edges[0]
-        edge = np.empty(len(ends), int)
-        edge[np.lexsort(ends.T[::-1])] = np.lexsort(theirs[::-1])
-
-        def compare(what, A, form, *elements):
-            bases = [skfem.Basis(other, e, intorder=4) for e in elements]
-            B = form.assemble(*bases, jump=bases[0].with_element(P0()).interpolate(mesh.jump)).tocsr()
-            places = []
-            for b in bases[::-1]:
-                middle = b.edge_dofs if dim == 3 else b.facet_dofs
-                places.append(np.concatenate([b.nodal_dofs.T.ravel(), middle[:, edge].T.ravel() if len(middle) else []]).astype(int))
-            right.append(same(f"{what}, as scikit-fem assembles it", abs(A - B[places[0]][:, places[-1]]).max() / abs(A).max(), 0))
-
-        for degree, P in ((1, P1), (2, P2)):
-            t, x = mesh.nodes(degree)
-            compare(f"{dim}-D, P{degree}, Poisson", assemble(mesh.poisson(degree), t, t, (len(x),) * 2), poisson, P())
-            compare(f"{dim}-D, P{degree}, elasticity", assemble_nodes(mesh.elasticity(degree), t, len(x)), elastic, skfem.ElementVector(P()))
-        compare(f"{dim}-D, Taylor-Hood, divergence", assemble(mesh.divergence(), mesh.t, unknowns(t, dim), (len(mesh.x), dim * len(x))), divergence, skfem.ElementVector(P2()), P1())
-    C, M = mesh.edge_elements()
-    n = len(ends)
-    compare("edge elements", assemble(C + M, mesh.edges[1], mesh.edges[1], (n, n)), whitney, skfem.ElementTetN0())
-    return right
-
-
 def main():
     p = argparse.ArgumentParser(prog="bench/lib/meshes.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                 epilog="kinds: " + ", ".join(KINDS))  # fmt: skip
@@ -502,8 +463,6 @@ def main():
     args = p.parse_args()
     if args.check:
         right = check_simplices(2) + check_simplices(3) + check_edges() + check_hexahedra()
-        if importlib.util.find_spec("skfem"):
-            right += check_with_skfem()
         sys.exit(0 if all(right) else 1)
     unknown = [k for k in args.kinds if k not in KINDS]
     if unknown:

@@ -14,47 +14,20 @@
 */
 #include "core/cuda/spgemm/spgemm.h"
 #include "../../tests/cuda/check.h"
-#include <algorithm>
+#include "../../tests/cuda/matrices.cuh"
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <cusparse.h>
-#include <functional>
 #include <string>
 #include <unistd.h>
-#include <vector>
 
 #define CHECK_SPARSE(call) CHECK_STATUS(call, cusparseStatus_t, CUSPARSE_STATUS_SUCCESS, cusparseGetErrorString)
 
 // ------------------------------------------------------------------------------------------------ matrices
 
-struct Matrix {
-  int                 m, n;
-  std::vector<int>    i, j;
-  std::vector<double> a;
-};
-
-static Matrix Build(int m, int n, const std::function<void(int, std::vector<int> &)> &columns)
-{
-  Matrix           A{m, n, {0}, {}, {}};
-  std::vector<int> row;
-  uint64_t         z = 1;
-  for (int r = 0; r < m; r++) {
-    row.clear();
-    columns(r, row);
-    std::sort(row.begin(), row.end());
-    row.erase(std::unique(row.begin(), row.end()), row.end());
-    A.j.insert(A.j.end(), row.begin(), row.end());
-    A.i.push_back((int)A.j.size());
-  }
-  A.a.resize(A.j.size());
-  for (double &v : A.a) v = (double)((z = z * 6364136223846793005ull + 1442695040888963407ull) >> 40) / (1 << 24) - 0.3;
-  return A;
-}
-
 static Matrix Transposed(const Matrix &A)
 {
-  Matrix T{A.n, A.m, std::vector<int>(A.n + 1, 0), std::vector<int>(A.j.size()), std::vector<double>(A.j.size())};
+  Matrix T{"", A.n, A.m, std::vector<int>(A.n + 1, 0), std::vector<int>(A.j.size()), std::vector<double>(A.j.size())};
   for (int c : A.j) T.i[c + 1]++;
   for (int c = 0; c < A.n; c++) T.i[c + 1] += T.i[c];
   std::vector<int> next(T.i.begin(), T.i.end() - 1);
@@ -68,23 +41,6 @@ static Matrix Transposed(const Matrix &A)
   return T;
 }
 
-// The neighbors of each point
-using Graph = std::vector<std::vector<int>>;
-
-static Graph Stencil(int N, int points)
-{
-  Graph g((size_t)N * N * N);
-  for (int p = 0; p < N * N * N; p++) {
-    const int x = p % N, y = p / N % N, z = p / N / N;
-    for (int k = 0; k < 27; k++) {
-      const int X = x + k % 3 - 1, Y = y + k / 3 % 3 - 1, Z = z + k / 9 - 1;
-      if (points == 7 && abs(X - x) + abs(Y - y) + abs(Z - z) > 1) continue;
-      if (X >= 0 && X < N && Y >= 0 && Y < N && Z >= 0 && Z < N) g[p].push_back(X + N * (Y + N * Z));
-    }
-  }
-  return g;
-}
-
 static std::vector<int> Cubes(int N, int *count)
 {
   const int        M = (N + 2) / 3;
@@ -95,78 +51,60 @@ static std::vector<int> Cubes(int N, int *count)
 }
 
 // Points anywhere in a cube with about 14 neighbors each, as in a mesh of tetrahedra; numbered cell by cell
-static Graph Geometric(int cells, std::vector<int> *aggregate, int *count)
+static Matrix Geometric(int cells, std::vector<int> *aggregate, int *count)
 {
   struct Point {
     float x, y, z;
   };
-  const int          C = cells, each = 4; // points of a cell
-  const float        reach = 0.95f;       // in cells
+  const int          C = cells, each = 4, M = (C + 1) / 2; // each: points of a cell
+  const float        reach = 0.95f;                        // in cells
   std::vector<Point> points;
-  uint64_t           z    = 7;
-  const auto         real = [&] {
-    return (float)((z = z * 6364136223846793005ull + 1442695040888963407ull) >> 40) / (1 << 24);
-  };
+  const auto         real = [] { return (float)(Real() + 0.5); };
   for (int c = 0; c < C * C * C; c++) {
-    for (int k = 0; k < each; k++) points.push_back({c % C + real(), c / C % C + real(), c / C / C + real()});
+    for (int k = 0; k < each; k++) {
+      points.push_back({c % C + real(), c / C % C + real(), c / C / C + real()});
+      aggregate->push_back(c % C / 2 + M * (c / C % C / 2 + M * (c / C / C / 2)));
+    }
   }
-  Graph     g(points.size());
-  const int M = (C + 1) / 2;
-  aggregate->resize(points.size());
-  for (size_t p = 0; p < points.size(); p++) {
+  *count = M * M * M;
+  return Build("tetrahedra", (int)points.size(), (int)points.size(), [&](int p, Row &row) {
     const Point a = points[p];
-    const int   X = (int)(p / each) % C, Y = (int)(p / each) / C % C, Z = (int)(p / each) / C / C;
-    (*aggregate)[p] = X / 2 + M * (Y / 2 + M * (Z / 2));
+    const int   X = p / each % C, Y = p / each / C % C, Z = p / each / C / C;
     for (int k = 0; k < 27; k++) {
       const int x = X + k % 3 - 1, y = Y + k / 3 % 3 - 1, w = Z + k / 9 - 1;
       if (x < 0 || x >= C || y < 0 || y >= C || w < 0 || w >= C) continue;
       for (int q = (x + C * (y + C * w)) * each, e = 0; e < each; e++, q++) {
         const Point b = points[q];
         const float d = (a.x - b.x) * (a.x - b.x) + (a.y - b.y) * (a.y - b.y) + (a.z - b.z) * (a.z - b.z);
-        if (d < reach * reach) g[p].push_back(q);
+        if (d < reach * reach) row.push_back(q);
       }
-    }
-  }
-  *count = M * M * M;
-  return g;
-}
-
-// s unknowns for each point
-static void Assemble(const Graph &g, const std::vector<int> &aggregate, int count, int s, Matrix *A, Matrix *Q)
-{
-  const int n = (int)g.size();
-  *A          = Build(n * s, n * s, [&](int r, std::vector<int> &row) {
-    for (int q : g[r / s]) {
-      for (int e = 0; e < s; e++) row.push_back(q * s + e);
-    }
-  });
-  *Q          = Build(n * s, count * s, [&](int r, std::vector<int> &row) {
-    for (int q : g[r / s]) {
-      for (int e = 0; e < s; e++) row.push_back(aggregate[q] * s + e);
     }
   });
 }
 
 static const char *const Shapes[] = {"7-point", "27x3", "tetrahedra"};
 
+// A, and Q with an entry for each entry of A, in the column of its point's aggregate
 static bool Make(const std::string &name, int percent, Matrix *A, Matrix *Q)
 {
   std::vector<int> aggregate;
+  const int        s = name == "27x3" ? 3 : 1; // unknowns of a point
   int              count;
-  Graph            g;
-  if (name == "7-point") {
-    const int N = 96 * percent / 100;
+  seed = 88172645463325252ull; // the process that measures cuSPARSE makes one shape, this one all of them
+  if (name == "tetrahedra")
+    *A = Geometric(50 * percent / 100, &aggregate, &count);
+  else if (name == "7-point" || name == "27x3") {
+    const int N = (s > 1 ? 40 : 96) * percent / 100;
     aggregate   = Cubes(N, &count);
-    Assemble(Stencil(N, 7), aggregate, count, 1, A, Q);
-  } else if (name == "27x3") {
-    const int N = 40 * percent / 100;
-    aggregate   = Cubes(N, &count);
-    Assemble(Stencil(N, 27), aggregate, count, 3, A, Q);
-  } else if (name == "tetrahedra") {
-    g = Geometric(50 * percent / 100, &aggregate, &count);
-    Assemble(g, aggregate, count, 1, A, Q);
+    *A          = Grid("grid", N, s > 1 ? 27 : 7, s, 100);
   } else
     return false;
+  *Q = Build("prolongator", A->m, count * s, [&](int r, Row &row) {
+    for (int q = A->i[r]; q < A->i[r + 1]; q++) row.push_back(aggregate[A->j[q] / s] * s + A->j[q] % s);
+  });
+  for (Matrix *M : {A, Q}) {
+    for (double &v : M->a) v = Real() + 0.2;
+  }
   return true;
 }
 
