@@ -154,32 +154,19 @@ static PetscErrorCode Leading(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RecordProduct(Record *r, Mat A, PetscInt seed)
-{
-  Vec x, y, bound;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreateVecs(A, &x, &y));
-  PetscCall(VecDuplicate(y, &bound));
-  PetscCall(VecFill(x, seed));
-  PetscCall(MatMult(A, x, y));
-  PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, bound));
-  PetscCall(RecordVec(r, "A x", y, bound, 0));
-  PetscCall(Destroy(&x, &y, &bound));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Products with two dense matrices, the second of which has a longer leading dimension, alternate with products with
    vectors: they share the halo */
 static PetscErrorCode Alternate(Test *t, Record *r)
 {
   const PetscInt columns[2] = {8, 11}, more = 5;
   Mat            A, B[2], C[2] = {NULL, NULL};
+  Vec            u, v;
   PetscInt       m, n, M, N;
   PetscScalar   *x;
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
+  PetscCall(MatCreateVecs(A, &u, &v));
   PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(CreateDense(t, n, N, columns[0], 50, &B[0]));
   PetscCall(PetscCalloc1((n + more) * columns[1], &x));
@@ -193,7 +180,8 @@ static PetscErrorCode Alternate(Test *t, Record *r)
     Mat *c = &C[k % 2];
 
     PetscCall(MatMatMult(A, B[k % 2], *c ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, c));
-    PetscCall(RecordProduct(r, A, 30 + k));
+    PetscCall(VecFill(u, 30 + k));
+    PetscCall(RecordMult(r, "A x", A, PLAIN, u, NULL, v));
     PetscCall(RecordColumns(r, "A B", A, B[k % 2], 0, PETSC_FALSE, *c));
     if (k == 2 || k == 5) PetscCall(MatScale(A, 3.));
     if (k == 3) PetscCall(FillDense(B[0], columns[0], 80));

@@ -22,17 +22,6 @@ PetscErrorCode CreateVec(Mat A, PetscBool rows, PetscBool host, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Product(Mat A, int op, Vec x, Vec y, Vec z)
-{
-  PetscFunctionBegin;
-  switch (op) {
-  case 0: PetscCall(y ? MatMultAdd(A, x, y, z) : MatMult(A, x, z)); break;
-  case 1: PetscCall(y ? MatMultTransposeAdd(A, x, y, z) : MatMultTranspose(A, x, z)); break;
-  default: PetscCall(y ? MatMultHermitianTransposeAdd(A, x, y, z) : MatMultHermitianTranspose(A, x, z));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* All products, twice, with each operand in either memory, and with the result in place or not. AIJCUSPARSE does not
    accept host vectors */
 static PetscErrorCode Mixed(Test *t, Record *r)
@@ -44,27 +33,23 @@ static PetscErrorCode Mixed(Test *t, Record *r)
   for (int again = 0; again < 2; again++) {
     for (int op = 0; op < 3; op++) {
       for (int where = 0; where < 8; where++) {
-        const PetscBool trans = (PetscBool)(op > 0);
+        const PetscBool trans = (PetscBool)(op != PLAIN);
         Vec             x, y, z, b;
 
         PetscCall(CreateVec(A, trans, (PetscBool)(where & 1), &x));
         PetscCall(CreateVec(A, (PetscBool)!trans, (PetscBool)(where >> 1 & 1), &y));
         PetscCall(CreateVec(A, (PetscBool)!trans, (PetscBool)(where >> 2 & 1), &z));
-        PetscCall(CreateVec(t->R, (PetscBool)!trans, PETSC_TRUE, &b));
         PetscCall(VecFill(x, 1 + where));
         PetscCall(VecFill(y, 2 + where));
         PetscCall(VecSet(z, PETSC_MAX_REAL));
-        PetscCall(ProductBounds(A, x, y, trans, b));
-        PetscCall(Product(A, op, x, y, z));
-        PetscCall(RecordVec(r, "z = y + op(A) x at", z, b, 0));
-        PetscCall(Product(A, op, x, y, y));
-        PetscCall(RecordVec(r, "y += op(A) x at", y, b, 0));
+        PetscCall(RecordMult(r, "z = y + op(A) x at", A, (Op)op, x, y, z));
+        PetscCall(RecordMult(r, "y += op(A) x at", A, (Op)op, x, y, y));
+        PetscCall(RecordMult(r, "z = op(A) x at", A, (Op)op, x, NULL, z));
+        PetscCall(VecDuplicate(z, &b));
         PetscCall(ProductBounds(A, x, NULL, trans, b));
-        PetscCall(Product(A, op, x, NULL, z));
-        PetscCall(RecordVec(r, "z = op(A) x at", z, b, 0));
         PetscCall(VecScale(x, 2.)); /* where it is now */
         PetscCall(VecScale(b, 2.));
-        PetscCall(Product(A, op, x, NULL, z));
+        PetscCall(MatOpMult(A, (Op)op, x, NULL, z));
         PetscCall(RecordVec(r, "z = op(A) 2x at", z, b, 0));
         PetscCall(Destroy(&x, &y, &z, &b));
       }
@@ -323,7 +308,7 @@ static PetscErrorCode Grid(Test *t, Record *r)
 {
   DM   dm;
   Mat  A, R;
-  Vec  x, y, b;
+  Vec  x, y;
   char option[128];
 
   PetscFunctionBegin;
@@ -344,11 +329,7 @@ static PetscErrorCode Grid(Test *t, Record *r)
     PetscCall(RecordType(t, r, "type of the grid's matrix", A));
     for (int k = 0; k < 2; k++) {
       PetscCall(VecFill(x, 3));
-      PetscCall(CreateVec(A, PETSC_TRUE, PETSC_TRUE, &b));
-      PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, b));
-      PetscCall(MatMult(A, x, y));
-      PetscCall(RecordVec(r, "A x at row", y, b, 0));
-      PetscCall(VecDestroy(&b));
+      PetscCall(RecordMult(r, "A x at row", A, PLAIN, x, NULL, y));
       PetscCall(PetscSNPrintf(option, sizeof(option), "-grid_mat_type %s", t->type));
       PetscCall(PetscOptionsInsertString(NULL, option));
       PetscCall(MatSetOptionsPrefix(A, "grid_"));
@@ -462,12 +443,7 @@ static PetscErrorCode Memory(Test *t, Record *r)
         PetscCallCUDA(cudaDeviceSynchronize());
         PetscCallCUDA(cudaMemGetInfo(&before, &total));
       }
-      PetscCall(MatCreate(t->comm, &A));
-      PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, n, n));
-      PetscCall(MatSetType(A, t->type));
-      PetscCall(MatSeqAIJSetPreallocation(A, 8, NULL));
-      PetscCall(MatMPIAIJSetPreallocation(A, 8, NULL, 8, NULL));
-      PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+      PetscCall(MatCreateSized(t->comm, t->type, PETSC_DECIDE, PETSC_DECIDE, n, n, 8, &A));
       PetscCall(MatGetOwnershipRange(A, &rs, &re));
       PetscCall(MatCreateVecs(A, &x, &y));
       PetscCall(VecSet(x, 1.));

@@ -50,6 +50,13 @@ typedef struct {
   int flags;
 } Phase;
 
+/* A phase that is one call */
+#define PHASE(name, call)             \
+  static PetscErrorCode name(Life *l) \
+  {                                   \
+    return call;                      \
+  }
+
 /* The local rows of a block-diagonal matrix, in blocks of the case's block size, as a batch */
 static PetscErrorCode CreateBatch(Life *l)
 {
@@ -110,15 +117,8 @@ static PetscErrorCode BatchInfo(Life *l)
   return MatBatchGetInfo(l->A, &info);
 }
 
-static PetscErrorCode SetType(Life *l)
-{
-  return MatSetType(l->A, l->type);
-}
-
-static PetscErrorCode SetFromOptions(Life *l)
-{
-  return MatSetFromOptions(l->A);
-}
+PHASE(SetType, MatSetType(l->A, l->type))
+PHASE(SetFromOptions, MatSetFromOptions(l->A))
 
 static PetscErrorCode Assemble(Life *l)
 {
@@ -128,35 +128,12 @@ static PetscErrorCode Assemble(Life *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Mult(Life *l)
-{
-  return MatMult(l->A, l->x, l->y);
-}
-
-static PetscErrorCode MultAdd(Life *l)
-{
-  return MatMultAdd(l->A, l->x, l->z, l->y);
-}
-
-static PetscErrorCode MultTranspose(Life *l)
-{
-  return MatMultTranspose(l->A, l->u, l->v);
-}
-
-static PetscErrorCode MultTransposeAdd(Life *l)
-{
-  return MatMultTransposeAdd(l->A, l->u, l->x, l->v);
-}
-
-static PetscErrorCode MultHermitian(Life *l)
-{
-  return MatMultHermitianTranspose(l->A, l->u, l->v);
-}
-
-static PetscErrorCode MultHermitianAdd(Life *l)
-{
-  return MatMultHermitianTransposeAdd(l->A, l->u, l->x, l->v);
-}
+PHASE(Mult, MatMult(l->A, l->x, l->y))
+PHASE(MultAdd, MatMultAdd(l->A, l->x, l->z, l->y))
+PHASE(MultTranspose, MatMultTranspose(l->A, l->u, l->v))
+PHASE(MultTransposeAdd, MatMultTransposeAdd(l->A, l->u, l->x, l->v))
+PHASE(MultHermitian, MatMultHermitianTranspose(l->A, l->u, l->v))
+PHASE(MultHermitianAdd, MatMultHermitianTransposeAdd(l->A, l->u, l->x, l->v))
 
 static PetscErrorCode NewValues(Life *l)
 {
@@ -238,20 +215,9 @@ static PetscErrorCode Info(Life *l)
   return PetscSpMVGetInfo(l->A, &info);
 }
 
-static PetscErrorCode Duplicate(Life *l)
-{
-  return MatDuplicate(l->A, MAT_COPY_VALUES, &l->B);
-}
-
-static PetscErrorCode ConvertFrom(Life *l)
-{
-  return MatConvert(l->R, l->type, MAT_INITIAL_MATRIX, &l->B);
-}
-
-static PetscErrorCode ConvertTo(Life *l)
-{
-  return MatConvert(l->A, MATAIJ, MAT_INITIAL_MATRIX, &l->B);
-}
+PHASE(Duplicate, MatDuplicate(l->A, MAT_COPY_VALUES, &l->B))
+PHASE(ConvertFrom, MatConvert(l->R, l->type, MAT_INITIAL_MATRIX, &l->B))
+PHASE(ConvertTo, MatConvert(l->A, MATAIJ, MAT_INITIAL_MATRIX, &l->B))
 
 static PetscErrorCode ConvertOther(Life *l)
 {
@@ -288,15 +254,8 @@ static PetscErrorCode SubMatrix(Life *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Transposed(Life *l)
-{
-  return MatTranspose(l->A, MAT_INITIAL_MATRIX, &l->B);
-}
-
-static PetscErrorCode Product(Life *l)
-{
-  return MatMatMult(l->A, l->R, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &l->B);
-}
+PHASE(Transposed, MatTranspose(l->A, MAT_INITIAL_MATRIX, &l->B))
+PHASE(Product, MatMatMult(l->A, l->R, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &l->B))
 
 static PetscErrorCode Ordering(Life *l)
 {
@@ -329,36 +288,14 @@ static PetscErrorCode SolveBy(Life *l, KSPType type, PCType preconditioner)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SolveCG(Life *l)
-{
-  return SolveBy(l, KSPCG, PCJACOBI);
-}
-
-static PetscErrorCode SolveGMRES(Life *l)
-{
-  return SolveBy(l, KSPGMRES, PCJACOBI);
-}
+PHASE(SolveCG, SolveBy(l, KSPCG, PCJACOBI))
+PHASE(SolveGMRES, SolveBy(l, KSPGMRES, PCJACOBI))
 
 /* Of several ranks, one that fails leaves PETSc's collective code */
-static PetscErrorCode SolveGAMG(Life *l)
-{
-  return now.size > 1 ? PETSC_SUCCESS : SolveBy(l, KSPCG, PCGAMG);
-}
-
-static PetscErrorCode SolveDeviceBatch(Life *l)
-{
-  return SolveBy(l, KSPDEVICEBATCH, PCJACOBI);
-}
-
-static PetscErrorCode SolveDeviceCG(Life *l)
-{
-  return SolveBy(l, KSPDEVICECG, PCJACOBI);
-}
-
-static PetscErrorCode SolveDeviceGMRES(Life *l)
-{
-  return SolveBy(l, KSPDEVICEGMRES, PCJACOBI);
-}
+PHASE(SolveGAMG, now.size > 1 ? PETSC_SUCCESS : SolveBy(l, KSPCG, PCGAMG))
+PHASE(SolveDeviceBatch, SolveBy(l, KSPDEVICEBATCH, PCJACOBI))
+PHASE(SolveDeviceCG, SolveBy(l, KSPDEVICECG, PCJACOBI))
+PHASE(SolveDeviceGMRES, SolveBy(l, KSPDEVICEGMRES, PCJACOBI))
 
 static const Phase phases[] = {
     {"batch-create", SIZED, NULL, CreateBatch, BATCH},

@@ -144,23 +144,11 @@ static PetscErrorCode GoldenHash(Mat A, uint64_t hash[8])
 /* The numbers that MatView() prints, without the text, and without the bytes if these are not compared */
 static PetscErrorCode ViewNumbers(Mat A, PetscBool bytes, char numbers[], size_t len)
 {
-  size_t      begin = 0; /* beginning of the current number */
-  PetscMPIInt rank;
-  PetscViewer viewer;
-  char       *text = NULL;
-  size_t      size = 0, n = 0;
-  FILE       *fp = open_memstream(&text, &size);
+  size_t begin = 0, n = 0; /* begin: of the current number */
+  char  *text;
 
   PetscFunctionBegin;
-  PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory for a view");
-  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
-  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)A), fp, &viewer));
-  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
-  PetscCall(MatView(A, viewer));
-  PetscCall(PetscViewerPopFormat(viewer));
-  PetscCall(PetscViewerFlush(viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  fclose(fp);
+  PetscCall(ViewText((PetscObject)A, PETSC_VIEWER_ASCII_INFO_DETAIL, &text));
   for (const char *c = text; *c && n + 2 < len; c++) {
     const PetscBool first = (PetscBool)(c == text || !isalnum((unsigned char)c[-1])); /* not the 2 of Mat2 */
 

@@ -6,20 +6,11 @@
 */
 #include "solves.h"
 
-/* Whether the type is AIJ, that is, whether the operation runs as the reference */
-static PetscErrorCode IsReference(Test *t, PetscBool *is)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, is));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Two solves; with a shift, every seventh diagonal entry is zero, so that it is needed. The shift that PCILU has
    afterwards */
 static PetscErrorCode Solve(Test *t, Record *r)
 {
   Mat                A;
-  Vec                x, b;
   KSP                ksp;
   PC                 pc;
   PetscInt           rs, re;
@@ -36,19 +27,7 @@ static PetscErrorCode Solve(Test *t, Record *r)
     if (k % 7 == 0) PetscCall(MatSetValue(A, k, k, 0., INSERT_VALUES));
   }
   PetscCall(MatAssemble(A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecFill(b, 1));
-  PetscCall(KSPCreate(t->comm, &ksp));
-  PetscCall(KSPSetOptionsPrefix(ksp, prefix));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetTolerances(ksp, RTOL, PETSC_DEFAULT, PETSC_DEFAULT, 12));
-  PetscCall(KSPSetResidualHistory(ksp, NULL, 200, PETSC_TRUE));
-  PetscCall(KSPSetFromOptions(ksp));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(RecordHistory(r, ksp, PETSC_FALSE));
-    PetscCall(MatScale(A, 1.5));
-  }
+  PetscCall(SolveTwice(r, A, 12, 0., PETSC_FALSE, &ksp));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCILU, &ilu));
   if (ilu) {
@@ -57,7 +36,7 @@ static PetscErrorCode Solve(Test *t, Record *r)
   }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(RecordType(t, r, "type after the solves", A));
-  PetscCall(Destroy(&A, &x, &b));
+  PetscCall(MatDestroy(&A));
   PetscCall(Options(t->arg, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -128,23 +107,6 @@ static PetscErrorCode Coloring(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A x B, with A or B of the type under test */
-static PetscErrorCode Kronecker(Test *t, Record *r)
-{
-  Mat A, B, C;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MakeOperand(t, 3, 4, 3, 4, t->type, &B));
-  PetscCall(MatSeqAIJKron(A, B, MAT_INITIAL_MATRIX, &C));
-  PetscCall(RecordMat(t, r, "type of the product", C));
-  PetscCall(MatScale(A, 2.));
-  PetscCall(MatSeqAIJKron(A, B, MAT_REUSE_MATRIX, &C));
-  PetscCall(RecordMat(t, r, "type of the product again", C));
-  PetscCall(Destroy(&A, &B, &C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Blocks of the type: one twice, one transposed virtually, one missing. For sequential ones PETSc has a fast function
    */
 static PetscErrorCode Nest(Test *t, Record *r)
@@ -178,28 +140,6 @@ static PetscErrorCode Envelope(Test *t, Record *r)
   PetscCall(MatInvertVariableBlockEnvelope(A, MAT_INITIAL_MATRIX, &C));
   PetscCall(RecordMat(t, r, "type of the inverse", C));
   PetscCall(Destroy(&C, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A sum that may send the entries of x for all of its matrices at once */
-static PetscErrorCode Composite(Test *t, Record *r)
-{
-  Mat A[2], C;
-  Vec x, y;
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) PetscCall(Make(t, &A[k]));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_composite_merge_mvctx", "1"));
-  PetscCall(MatCreateComposite(t->comm, 2, A, &C));
-  PetscCall(MatSetFromOptions(C));
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_composite_merge_mvctx"));
-  PetscCall(MatAssemble(C));
-  PetscCall(MatCreateVecs(C, &x, &y));
-  PetscCall(VecFill(x, 1));
-  PetscCall(MatMult(C, x, y));
-  PetscCall(RecordVec(r, "product of a sum", y, NULL, 1e3));
-  PetscCall(Destroy(&x, &y, &C));
-  for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&A[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -245,16 +185,14 @@ static PetscErrorCode SetType(Test *t, Record *r)
   static const char *const types[] = {MATEVCHYB, "aijsellp", MATAIJ, MATAIJ};
   Mat                      A;
   MatNullSpace             constant, null;
-  PetscBool                reference;
 
   PetscFunctionBegin;
-  PetscCall(IsReference(t, &reference));
   PetscCall(Make(t, &A));
   PetscCall(MatNullSpaceCreate(t->comm, PETSC_TRUE, 0, NULL, &constant));
   PetscCall(MatSetNullSpace(A, constant));
   PetscCall(MatNullSpaceDestroy(&constant));
   for (size_t k = t->arg ? 0 : 2; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
-    PetscCall(MatSetType(A, reference ? MATAIJ : types[k]));
+    PetscCall(MatSetType(A, t->aij ? MATAIJ : types[k]));
     PetscCall(RecordAssembled(r, A));
   }
   PetscCall(RecordMat(t, r, "type aij", A));
@@ -271,28 +209,24 @@ static PetscErrorCode SetTypeByOption(Test *t, Record *r)
 {
   Mat         A;
   const char *format;
-  PetscBool   reference;
 
   PetscFunctionBegin;
-  PetscCall(IsReference(t, &reference));
-  if (!reference) PetscCall(PetscOptionsSetValue(NULL, "-mat_seqaij_type", t->type));
+  if (!t->aij) PetscCall(PetscOptionsSetValue(NULL, "-mat_seqaij_type", t->type));
   PetscCall(MakeLike(t->R, MATAIJ, &A));
   for (PetscInt k = 0; k < 3; k++) {
     PetscCall(MatSetType(A, MATAIJ));
     PetscCall(PetscSpMVGetFormat(A, &format));
-    PetscCall(RecordInt(r, "type of the option", t->size > 1 || (format ? !reference : reference)));
+    PetscCall(RecordInt(r, "type of the option", t->size > 1 || (format ? !t->aij : t->aij)));
     PetscCall(RecordAssembled(r, A));
     PetscCall(FillLike(t->R, k, A));
     PetscCall(RecordAssembled(r, A));
   }
   PetscCall(MatDestroy(&A));
-  if (!reference) PetscCall(PetscOptionsClearValue(NULL, "-mat_seqaij_type"));
+  if (!t->aij) PetscCall(PetscOptionsClearValue(NULL, "-mat_seqaij_type"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---------------------------------------------------------------- the list's errors */
-
-typedef PetscErrorCode (*Call)(Mat, Vec, Vec);
 
 static PetscErrorCode KAIJ(Mat A, Vec x, Vec y)
 {
@@ -367,48 +301,33 @@ static PetscErrorCode SparseColumns(Mat A, Vec x, Vec y)
 }
 
 /* Our types get the error that the list names; on the device as AIJCUSPARSE does */
-static PetscErrorCode Refused(Test *t, Record *r, Call call)
+static PetscErrorCode Refused(Test *t, Record *r)
 {
+  static const struct {
+    const char *name, *package; /* package: which PETSc must have, or NULL */
+    PetscErrorCode (*call)(Mat, Vec, Vec);
+  } calls[] = {{"kaij", NULL, KAIJ},
+               {"condensed", NULL, Condensed},
+               {"classical", NULL, Classical},
+               {"mumps", "mumps", SparseColumns}};
   Mat            A;
   Vec            x, y;
   PetscErrorCode ierr;
-  PetscBool      any, reference;
+  PetscBool      any = PETSC_TRUE;
+  int            k   = 0;
 
   PetscFunctionBegin;
-  PetscCall(IsReference(t, &reference));
+  while (strcmp(calls[k].name, t->arg)) k++;
+  if (calls[k].package) PetscCall(PetscHasExternalPackage(calls[k].package, &any));
+  if (!any) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Make(t, &A));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecFill(y, 1));
-  MayFail(ierr, (*call)(A, x, y));
+  MayFail(ierr, (*calls[k].call)(A, x, y));
   PetscCall(Agree(ierr, &any));
-  PetscCall(RecordInt(r, "refused as documented", reference || any));
+  PetscCall(RecordInt(r, "refused as documented", t->aij || any));
   PetscCall(RecordMat(t, r, "type after the refusal", A));
   PetscCall(Destroy(&x, &y, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RefusesKAIJ(Test *t, Record *r)
-{
-  return Refused(t, r, KAIJ);
-}
-
-static PetscErrorCode RefusesCondensed(Test *t, Record *r)
-{
-  return Refused(t, r, Condensed);
-}
-
-static PetscErrorCode RefusesClassical(Test *t, Record *r)
-{
-  return Refused(t, r, Classical);
-}
-
-static PetscErrorCode RefusesMUMPS(Test *t, Record *r)
-{
-  PetscBool has;
-
-  PetscFunctionBegin;
-  PetscCall(PetscHasExternalPackage("mumps", &has));
-  if (has) PetscCall(Refused(t, r, SparseColumns));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -416,14 +335,12 @@ static PetscErrorCode RefusesMUMPS(Test *t, Record *r)
    */
 static PetscErrorCode LocalMat(Test *t, Record *r)
 {
-  Mat       A, B;
-  PetscBool reference;
+  Mat A, B;
 
   PetscFunctionBegin;
-  PetscCall(IsReference(t, &reference));
   PetscCall(Make(t, &A));
   PetscCall(MatAIJGetLocalMat(A, &B));
-  PetscCall(RecordInt(r, "as documented", t->size == 1 || (reference ? A != B : A == B)));
+  PetscCall(RecordInt(r, "as documented", t->size == 1 || (t->aij ? A != B : A == B)));
   PetscCall(MatDestroy(&B));
   if (t->size > 1) {
     PetscCall(MatMPIAIJGetLocalMat(A, MAT_INITIAL_MATRIX, &B));
@@ -449,18 +366,16 @@ static const Operation operations[] = {
     {"orderings", Orderings, SQUARE | FULL | BYROW | NOPERM},
     {"jp", Coloring, SPD | NOPERM, MATCOLORINGJP},
     {"greedy", Coloring, SPD | NOPERM, MATCOLORINGGREEDY},
-    {"kron", Kronecker, FULL | SEQ | NOPERM},
     {"nest", Nest, SQUARE | FULL | NOPERM},
     {"envelope", Envelope, SOLVE | BYROW | NOPERM},
-    {"composite", Composite, SQUARE | FULL | NOPERM},
     {"rap", RAP, SQUARE | FULL | BYROW | NOPERM},
     {"settype", SetType, FULL | NOPERM | ONHOST},
     {"settype-others", SetType, FULL | NOPERM | ONHOST, "others"},
     {"settype-option", SetTypeByOption, FULL | NOPERM | ONHOST},
-    {"kaij", RefusesKAIJ, SQUARE | FULL | BYROW | NOPERM},
-    {"condensed", RefusesCondensed, FULL | PAR | BYROW | NOPERM},
-    {"classical", RefusesClassical, SPD | BYROW | NOPERM},
-    {"mumps", RefusesMUMPS, SPD | BYROW | NOPERM},
+    {"kaij", Refused, SQUARE | FULL | BYROW | NOPERM, "kaij"},
+    {"condensed", Refused, FULL | PAR | BYROW | NOPERM, "condensed"},
+    {"classical", Refused, SPD | BYROW | NOPERM, "classical"},
+    {"mumps", Refused, SPD | BYROW | NOPERM, "mumps"},
     {"localmat", LocalMat, FULL | NOPERM},
     {NULL, NULL, 0}};
 

@@ -226,23 +226,21 @@ static PetscErrorCode MakeShifted(Test *t, PetscInt first, const char *type, Mat
 */
 static PetscErrorCode ConvertOther(Test *t, Record *r)
 {
-  Mat       A, B;
-  PetscBool aij;
+  Mat A, B;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   for (int own = 0; own < 2; own++) {
     PetscCall(MakeShifted(t, 0, own ? t->type : MATAIJ, &A));
     PetscCall(MakeShifted(t, 1, t->type, &B));
     PetscCall(Touch(B));
-    if (aij)
+    if (t->aij)
       PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
     else
       PetscCall(MatConvert(A, t->type, MAT_REUSE_MATRIX, &B));
     PetscCall(RecordMat(t, r, "type of the reused matrix", B));
     PetscCall(MatDestroy(&B));
     PetscCall(MakeShifted(t, 1, MATAIJ, &B));
-    if (aij)
+    if (t->aij)
       PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
     else if (own)
       PetscCall(MatConvert(A, MATAIJ, MAT_REUSE_MATRIX, &B));

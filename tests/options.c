@@ -67,7 +67,7 @@ static PetscErrorCode Kernel(const char *value)
 static PetscErrorCode Values(Test *t, Record *r)
 {
   Mat          A;
-  Vec          x, y, z, b;
+  Vec          x, y, z;
   PetscInt     index[3];
   const Sweep *s;
   const Sweep *end = sweeps + sizeof(sweeps) / sizeof(sweeps[0]);
@@ -78,7 +78,6 @@ static PetscErrorCode Values(Test *t, Record *r)
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(y, &z));
-  PetscCall(VecDuplicate(y, &b));
   PetscCall(VecFill(x, 1));
   PetscCall(VecFill(z, 2));
   for (s = sweeps; s < end; s++) {
@@ -91,13 +90,9 @@ static PetscErrorCode Values(Test *t, Record *r)
       for (int o = 0; o < 3 && s->option[o]; o++) PetscCall(Set(s->option[o], s->value[o][index[o]]));
       PetscCall(MatSetFromOptions(A));
       PetscCall(VecSet(y, PETSC_MAX_REAL));
-      PetscCall(ProductBounds(t->R, x, NULL, PETSC_FALSE, b));
-      PetscCall(MatMult(A, x, y));
-      PetscCall(RecordVec(r, "A x at row", y, b, 0));
+      PetscCall(RecordMult(r, "A x at row", A, PLAIN, x, NULL, y));
       PetscCall(VecCopy(z, y));
-      PetscCall(ProductBounds(t->R, x, z, PETSC_FALSE, b));
-      PetscCall(MatMultAdd(A, x, y, y));
-      PetscCall(RecordVec(r, "y += A x at row", y, b, 0));
+      PetscCall(RecordMult(r, "y += A x at row", A, PLAIN, x, y, y));
       for (int o = 0; o < 3; o++) {
         more = s->option[o] != NULL;
         if (!more || s->value[o][++index[o]]) break;
@@ -110,7 +105,7 @@ static PetscErrorCode Values(Test *t, Record *r)
     PetscCall(MatSetFromOptions(A));
   }
   PetscCall(RecordMat(t, r, "type after the sweep", A));
-  PetscCall(Destroy(&x, &y, &z, &b, &A));
+  PetscCall(Destroy(&x, &y, &z, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -199,11 +194,9 @@ static PetscErrorCode Arguments(Test *t, Record *r)
   PetscSpMVInfo  info;
   const char    *format;
   PetscErrorCode ierr;
-  PetscBool      aij;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
-  if (aij) PetscFunctionReturn(PETSC_SUCCESS);
+  if (t->aij) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatCreateVecs(t->R, &x, NULL));
   PetscCall(CreateLike(t->R, t->type, &A));
 #define Refused(code, ...)                                                                                           \
@@ -235,10 +228,8 @@ static PetscErrorCode Names(Test *t, Record *r)
 {
   const char *const prefixes[] = {"", t->size > 1 ? "mpi" : "seq", t->size > 1 ? "mpiaij" : "seqaij"};
   const char       *under      = now.under;
-  PetscBool         aij;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   for (int k = 0; k < 3; k++) {
     char        name[64];
     const char *format;
@@ -286,11 +277,10 @@ static PetscErrorCode Info(Test *t, Record *r)
   Mat           A, B;
   MatInfo       info;
   PetscSpMVInfo spmv[2];
-  PetscBool     aij, slices, found;
+  PetscBool     slices, found;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
-  if (aij) PetscFunctionReturn(PETSC_SUCCESS);
+  if (t->aij) PetscFunctionReturn(PETSC_SUCCESS);
   slices = (PetscBool)(!strcmp(t->type, MATSELLP) || !strcmp(t->type, MATEVCHYB) ||
                        !strcmp(t->type, MATBATCH)); /* another format may have none */
   PetscCall(Make(t, &A));
@@ -323,10 +313,10 @@ static PetscErrorCode Info(Test *t, Record *r)
              "the duplicate stores %" PetscInt64_FMT " entries, the original %" PetscInt64_FMT, spmv[0].stored,
              spmv[1].stored);
   PetscCall(MatDestroy(&B));
-  if (t->size == 1) { /* PETSc's string viewer is for one rank */
-    PetscCall(ViewContains(A, t->type, &found));
-    PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the view does not name the format");
-    PetscCall(ViewContains(A, spmv[1].kernel, &found));
+  PetscCall(ViewContains((PetscObject)A, PETSC_VIEWER_ASCII_INFO, t->type, &found));
+  PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the view does not name the format");
+  if (t->size == 1) {
+    PetscCall(ViewContains((PetscObject)A, PETSC_VIEWER_ASCII_INFO, spmv[1].kernel, &found));
     PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the view does not name the kernel %s", spmv[1].kernel);
   }
   PetscCall(MatDestroy(&A));
@@ -356,21 +346,15 @@ static PetscErrorCode Counts(Test *t, Record *r)
 {
   const PetscInt m = 16;
   Mat            A;
-  PetscBool      aij;
   PetscErrorCode ierr;
   char          *found;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
-  if (aij) PetscFunctionReturn(PETSC_SUCCESS);
+  if (t->aij) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Make(t, &A));
   PetscCall(CheckCounts(A));
   PetscCall(MatDestroy(&A));
-  PetscCall(MatCreate(t->comm, &A));
-  PetscCall(MatSetSizes(A, m, m, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(A, t->type));
-  PetscCall(MatSeqAIJSetPreallocation(A, 5, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(A, 1, NULL, 4, NULL));
+  PetscCall(MatCreateSized(t->comm, t->type, m, m, PETSC_DETERMINE, PETSC_DETERMINE, 5, &A));
   PetscCall(MatSetValue(A, t->rank * m, t->rank * m, 1., INSERT_VALUES));
   for (PetscInt i = 0; i < m && t->size > 1; i++) {
     for (PetscInt k = 0; k < 4; k++)
@@ -394,11 +378,9 @@ static PetscErrorCode Prefix(Test *t, Record *r)
 {
   Mat           A, B;
   PetscSpMVInfo a, b;
-  PetscBool     aij;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
-  if (aij) PetscFunctionReturn(PETSC_SUCCESS);
+  if (t->aij) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Kernel("aij"));
   PetscCall(Make(t, &A));
   PetscCall(Make(t, &B));
@@ -535,11 +517,9 @@ static PetscErrorCode Single(Test *t, Record *r)
   const PetscScalar *ya;
   PetscScalar       *ba;
   PetscInt           m, start, end, rough = 0, inexact = 0;
-  PetscBool          aij;
 
   PetscFunctionBegin;
   if (PetscDefined(USE_REAL_SINGLE)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   PetscCall(Make(t, &A));
   PetscCall(MatSetOptionsPrefix(A, "opt_"));
   PetscCall(Set("mat_spmv_single", "1"));
@@ -557,7 +537,7 @@ static PetscErrorCode Single(Test *t, Record *r)
     PetscCall(RecordVec(r, "A x at row", y, b, 0));
     PetscCall(MatScale(A, 3.));
   }
-  if (!aij) {
+  if (!t->aij) {
     Vec z;
 
     PetscCall(VecDuplicate(y, &z));

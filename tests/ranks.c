@@ -5,6 +5,12 @@
 */
 #include "harness.h"
 
+#define OPERATION(name, call)                    \
+  static PetscErrorCode name(Test *t, Record *r) \
+  {                                              \
+    return call;                                 \
+  }
+
 /* A collective sequence in which the last rank does something else in between */
 static PetscErrorCode Last(Test *t, Record *r, PetscBool wait, PetscErrorCode (*last)(void))
 {
@@ -46,43 +52,18 @@ static PetscErrorCode Leave(void)
   _exit(0);
 }
 
-static PetscErrorCode Together(Test *t, Record *r)
-{
-  return Last(t, r, PETSC_TRUE, NULL);
-}
-
-static PetscErrorCode Errs(Test *t, Record *r)
-{
-  return Last(t, r, PETSC_TRUE, Err);
-}
+OPERATION(Together, Last(t, r, PETSC_TRUE, NULL))
+OPERATION(Errs, Last(t, r, PETSC_TRUE, Err))
 
 /* The other ranks do not notice the error, but only on the last rank has PETSC_COMM_WORLD lost a reference, so that
    creating the next object would hang */
-static PetscErrorCode ErrsUnseen(Test *t, Record *r)
-{
-  return Last(t, r, PETSC_FALSE, Err);
-}
-
-static PetscErrorCode Dies(Test *t, Record *r)
-{
-  return Last(t, r, PETSC_TRUE, Die);
-}
-
-static PetscErrorCode Crashes(Test *t, Record *r)
-{
-  return Last(t, r, PETSC_TRUE, Crash);
-}
-
-static PetscErrorCode Leaves(Test *t, Record *r)
-{
-  return Last(t, r, PETSC_TRUE, Leave);
-}
+OPERATION(ErrsUnseen, Last(t, r, PETSC_FALSE, Err))
+OPERATION(Dies, Last(t, r, PETSC_TRUE, Die))
+OPERATION(Crashes, Last(t, r, PETSC_TRUE, Crash))
+OPERATION(Leaves, Last(t, r, PETSC_TRUE, Leave))
 
 /* An error that all ranks have ends the operation, and the next one runs */
-static PetscErrorCode AllErr(Test *t, Record *r)
-{
-  return Err();
-}
+OPERATION(AllErr, Err())
 
 /* A call that only one rank rejects */
 static PetscErrorCode Refuses(Test *t, Record *r)
@@ -99,11 +80,8 @@ static PetscErrorCode Refuses(Test *t, Record *r)
 /* A wrong number on one rank, with the type under test */
 static PetscErrorCode Differs(Test *t, Record *r)
 {
-  PetscBool aij;
-
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
-  PetscCall(RecordInt(r, "number", aij || t->rank < t->size - 1 ? 0 : 1));
+  PetscCall(RecordInt(r, "number", t->aij || t->rank < t->size - 1 ? 0 : 1));
   PetscCall(Together(t, r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -28,8 +28,6 @@ static PetscErrorCode Available(const char *arg, const char **options, PetscBool
 static PetscErrorCode Solve(Test *t, Record *r)
 {
   Mat         A;
-  Vec         x, b;
-  KSP         ksp;
   const char *options;
   PetscBool   has, random, ml, hermitian;
 
@@ -41,8 +39,6 @@ static PetscErrorCode Solve(Test *t, Record *r)
   if (ml) random = PETSC_TRUE;
   PetscCall(Options(options, PETSC_TRUE));
   PetscCall(Make(t, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecFill(b, 1));
   /* some packages need it; with complex numbers CHOLMOD accepts only Hermitian matrices, and MUMPS no Hermitian
      matrices */
   if (t->c->has & SPD) {
@@ -51,22 +47,10 @@ static PetscErrorCode Solve(Test *t, Record *r)
     if (hermitian) PetscCall(MatSetOption(A, MAT_HERMITIAN, PETSC_TRUE));
     PetscCall(MatSetOption(A, MAT_SYMMETRY_ETERNAL, PETSC_TRUE));
   }
-  PetscCall(KSPCreate(t->comm, &ksp));
-  PetscCall(KSPSetOptionsPrefix(ksp, prefix));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetTolerances(ksp, RTOL, PETSC_DEFAULT, PETSC_DEFAULT, 100));
-  PetscCall(KSPSetResidualHistory(ksp, NULL, 200, PETSC_TRUE));
-  PetscCall(KSPSetFromOptions(ksp));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(RecordHistory(r, ksp, random));
-    PetscCall(MatShift(A, 1.));
-    PetscCall(MatScale(A, 1.5));
-  }
-  PetscCall(KSPDestroy(&ksp));
+  PetscCall(SolveTwice(r, A, 100, 1., random, NULL));
   /* a preconditioner must not change the type of its operand permanently */
   PetscCall(RecordType(t, r, "type after the solves", A));
-  PetscCall(Destroy(&A, &x, &b));
+  PetscCall(MatDestroy(&A));
   PetscCall(Options(options, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -94,11 +78,7 @@ static PetscErrorCode SolveColumns(Test *t, Record *r)
     PetscCall(MatDenseRestoreColumnVecWrite(B, q, &v));
   }
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  PetscCall(KSPCreate(t->comm, &ksp));
-  PetscCall(KSPSetOptionsPrefix(ksp, prefix));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetTolerances(ksp, RTOL, PETSC_DEFAULT, PETSC_DEFAULT, 100));
-  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(MakeSolver(t->comm, A, 100, &ksp));
   for (int k = 0; k < 2; k++) {
     PetscCall(KSPMatSolve(ksp, B, X));
     for (PetscInt q = 0; q < columns; q++) {

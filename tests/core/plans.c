@@ -4,10 +4,6 @@
   After a change of the rules that is meant, write it again:
 
     MATRICES_DIR=tests/matrices build/<tag>/tests/core-plans print >tests/core/plans.txt
-
-  `core-plans bits` prints a line for each matrix, parameters and instruction set, with hashes of all arrays of the
-  store and of the bits of its products: a change of the code that is to change neither prints the same lines before and
-  after it.
 */
 #include "common.h"
 #include "reference.h"
@@ -16,8 +12,7 @@
 
 #define LINE 512
 
-static FILE     *golden = NULL; /* compare with its lines, else print */
-static PetscBool bits   = PETSC_FALSE;
+static FILE *golden = NULL; /* compare with its lines, else print */
 
 static uint64_t Hash(uint64_t h, uint64_t word)
 {
@@ -34,12 +29,6 @@ static uint64_t HashReals(uint64_t h, PetscInt64 n, const PetscReal v[])
     memcpy(&word, &d, sizeof(word));
     h = Hash(h, word);
   }
-  return h;
-}
-
-static uint64_t HashInts(uint64_t h, PetscInt64 n, const int v[])
-{
-  for (PetscInt64 k = 0; k < n; k++) h = Hash(h, (uint64_t)(int64_t)v[k]);
   return h;
 }
 
@@ -79,61 +68,6 @@ static uint64_t HashStore(uint64_t h, SpMVStore B)
   return h;
 }
 
-static uint64_t HashArrays(SpMVStore B)
-{
-  uint64_t h = 0;
-
-  if (B->parent) return 0;
-  for (int r = 0; r < B->nruns; r++) {
-    const SpMVRun   *R       = B->runs + r;
-    const PetscInt64 field[] = {R->kind,    R->rbs,   R->cbs, R->lanes, R->count, R->row,
-                                R->pattern, R->slice, R->val, R->idx,   R->rows,  R->len};
-
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(field); k++) h = Hash(h, (uint64_t)field[k]);
-  }
-  for (int p = 0; p < B->patterns.count; p++) h = HashInts(h, 3, &B->patterns.list[p].width);
-  h = HashInts(h, B->patterns.noffset, B->patterns.offset);
-  for (PetscInt64 k = 0; k < B->patterns.noffset; k++) h = Hash(h, B->patterns.mask[k]);
-  h = HashInts(h, B->nwidth, B->width);
-  h = HashInts(h, B->nrows, B->rows);
-  h = HashInts(h, B->nlen, B->len);
-  h = HashInts(h, B->nidx, B->idx);
-  h = HashReals(h, B->nval * SPMV_VECTOR, B->val);
-  h = HashReals(h, (B->distinct ? (PetscInt64)B->distinct * B->bs * B->bs : B->ndval) * SPMV_VECTOR, B->dval);
-  if (B->distinct) h = HashInts(HashInts(h, B->ndslices, B->list), B->ncode, B->code);
-  return h;
-}
-
-static PetscErrorCode PrintBits(const Matrix *A, const Format *F, SpMVStore B)
-{
-  const PetscInt big = PetscMax(A->m, A->n);
-  PetscScalar   *x, *y, *z;
-  uint64_t       h[4] = {0, 0, 0, 0};
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc3(big, &x, big, &y, big, &z));
-  for (PetscInt k = 0; k < big; k++) {
-    x[k] = (PetscScalar)sin(1.0 + (double)k);
-    z[k] = (PetscScalar)cos(2.0 + (double)k);
-  }
-  if (!SpMVStoreUsesParent(B)) {
-    SpMVStoreMult(B, x, y);
-    h[0] = HashReals(0, A->m * SPMV_PARTS, (const PetscReal *)y);
-    SpMVStoreMultAdd(B, x, z, y);
-    h[1] = HashReals(0, A->m * SPMV_PARTS, (const PetscReal *)y);
-    SpMVStoreMultTranspose(B, PETSC_FALSE, x, NULL, y);
-    h[2] = HashReals(0, A->n * SPMV_PARTS, (const PetscReal *)y);
-    SpMVStoreMultTranspose(B, PETSC_TRUE, x, z, y);
-    h[3] = HashReals(0, A->n * SPMV_PARTS, (const PetscReal *)y);
-  }
-  (void)printf("%s; %s; %s; %016" PRIx64 " %016" PRIx64 ";", A->name, F->text, SpMVGetISAName(), HashStore(0, B),
-               HashArrays(B));
-  for (int p = 0; p < 4; p++) (void)printf(" %016" PRIx64, h[p]);
-  (void)printf("\n");
-  PetscCall(PetscFree3(x, y, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static void Report(const char *line)
 {
   char expected[LINE] = "";
@@ -146,23 +80,19 @@ static void Report(const char *line)
   }
 }
 
-/* Stores the matrix, in the mode `bits` once with each instruction set, and adds it to the hash */
+/* Stores the matrix with the portable kernels, and adds it to the hash */
 static PetscErrorCode AddStore(const Matrix *A, const Format *F, SpMVStats *S, uint64_t *h)
 {
   const SpMVCSR csr = {A->m, A->n, A->i, A->j, A->a};
+  SpMVStore     B;
 
   PetscFunctionBegin;
-  for (int isa = SPMV_ISA_PORTABLE; isa <= (bits ? SPMV_ISA_AVX512_GATHER : SPMV_ISA_PORTABLE); isa++) {
-    SpMVStore B;
-
-    if (!SpMVSetISA((SpMVISA)isa)) continue;
-    PetscCall(FormatSetUp(F, &csr, &B));
-    PetscCall(SpMVStoreFill(B, &csr));
-    if (bits) PetscCall(PrintBits(A, F, B));
-    SpMVStoreGetStats(B, S);
-    *h = HashStore(*h, B);
-    PetscCall(SpMVStoreDestroy(&B));
-  }
+  (void)SpMVSetISA(SPMV_ISA_PORTABLE);
+  PetscCall(FormatSetUp(F, &csr, &B));
+  PetscCall(SpMVStoreFill(B, &csr));
+  SpMVStoreGetStats(B, S);
+  *h = HashStore(*h, B);
+  PetscCall(SpMVStoreDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -195,7 +125,7 @@ static PetscErrorCode CheckMatrix(const Matrix *A)
         "%s; %s; %s, stored %ld, slices %ld, diagonal %ld, long %ld, distinct %ld, node %d, sigma %d; %016" PRIx64,
         A->name, evchyb ? "evchyb" : "sellp", S.kernel, (long)S.stored, (long)S.slices, (long)S.diagonal,
         (long)S.long_rows, (long)S.distinct, (int)S.node, (int)S.sigma, h);
-    if (!bits) Report(line);
+    Report(line);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -346,13 +276,12 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
-  bits = (PetscBool)(argc > 1 && !strcmp(argv[1], "bits"));
-  if (!bits && (!folder || PetscDefined(USE_COMPLEX) || sizeof(PetscReal) != sizeof(double))) {
+  if (!folder || PetscDefined(USE_COMPLEX) || sizeof(PetscReal) != sizeof(double)) {
     (void)puts("plans.txt is for real numbers of double precision, and MATRICES_DIR must name tests/matrices");
     PetscCall(PetscFinalize());
     return 0;
   }
-  if (!print && !bits) {
+  if (!print) {
     PetscCall(PetscSNPrintf(file, sizeof(file), "%s/../core/plans.txt", folder));
     golden = fopen(file, "r");
     PetscCheck(golden, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot read %s", file);
@@ -366,7 +295,7 @@ int main(int argc, char **argv)
     PetscCall(MatrixDestroy(&A));
   }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Larger); k++) PetscCall(CheckLarger(k));
-  if (folder) PetscCall(CheckFiles(folder, CheckMatrix));
+  PetscCall(CheckFiles(folder, CheckMatrix));
   if (golden) {
     Expect(!fgets(line, sizeof(line), golden), "plans.txt has more lines, from %s", line);
     (void)fclose(golden);

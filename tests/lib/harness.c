@@ -14,11 +14,7 @@ PetscErrorCode MakeOperand(Test *t, PetscInt m, PetscInt n, PetscInt M, PetscInt
   PetscInt rs, re;
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(t->comm, P));
-  PetscCall(MatSetSizes(*P, m, n, M, N));
-  PetscCall(MatSetType(*P, type));
-  PetscCall(MatSeqAIJSetPreallocation(*P, 3, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*P, 3, NULL, 3, NULL));
+  PetscCall(MatCreateSized(t->comm, type, m, n, M, N, 3, P));
   PetscCall(MatGetSize(*P, &M, &N));
   PetscCall(MatGetOwnershipRange(*P, &rs, &re));
   for (PetscInt i = rs; i < re; i++) {
@@ -414,6 +410,7 @@ static PetscErrorCode RunCase(const Operation *ops, const Case *c, Mat R, const 
         }
       }
       t.type = now.run = types[k];
+      t.aij            = (PetscBool)(k == 0);
       t.device         = (PetscBool)(k && now.device);
       PetscCall(Agree(op->run(&t, &rec[k]), &any));
       if (any) PetscCall(CheckDevice());

@@ -40,6 +40,7 @@ typedef struct {
   MPI_Comm    comm;
   PetscMPIInt rank, size;
   const char *type;   /* type the operation runs on now */
+  PetscBool   aij;    /* and whether that is AIJ, the reference */
   PetscBool   device; /* and whether that type computes on a device */
   const Case *c;
   const char *arg; /* the operation's argument */

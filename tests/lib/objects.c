@@ -16,6 +16,52 @@ PetscErrorCode MatSizes(Mat A, PetscInt *m, PetscInt *n, PetscInt *M, PetscInt *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MatCreateSized(MPI_Comm comm, const char *type, PetscInt m, PetscInt n, PetscInt M, PetscInt N,
+                              PetscInt entries, Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreate(comm, A));
+  PetscCall(MatSetSizes(*A, m, n, M, N));
+  PetscCall(MatSetType(*A, type));
+  PetscCall(MatSeqAIJSetPreallocation(*A, entries, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, entries, NULL, entries, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode ViewText(PetscObject object, PetscViewerFormat format, char **text)
+{
+  MPI_Comm    comm = PetscObjectComm(object);
+  size_t      size = 0;
+  FILE       *file = open_memstream(text, &size);
+  PetscViewer viewer;
+
+  PetscFunctionBegin;
+  PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_MEM, "no memory for a view");
+  PetscCall(PetscViewerASCIIOpenWithFILE(comm, file, &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, format));
+  PetscCall(PetscObjectView(object, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
+  PetscCall(PetscViewerFlush(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  fclose(file);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode ViewContains(PetscObject object, PetscViewerFormat format, const char text[], PetscBool *found)
+{
+  char *view;
+  int   contains;
+
+  PetscFunctionBegin;
+  PetscCall(ViewText(object, format, &view));
+  contains = !!strstr(view, text);
+  free(view);
+  PetscCallMPI(MPI_Bcast(&contains, 1, MPI_INT, 0, PetscObjectComm(object)));
+  *found = (PetscBool)contains;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode DestroyObjects(void *objects[])
 {
   PetscFunctionBegin;

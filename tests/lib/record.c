@@ -168,6 +168,30 @@ PetscErrorCode ProductBounds(Mat A, Vec x, Vec add, PetscBool transpose, Vec bou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MatOpMult(Mat A, Op op, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  switch (op) {
+  case PLAIN: PetscCall(y ? MatMultAdd(A, x, y, z) : MatMult(A, x, z)); break;
+  case TRANSPOSE: PetscCall(y ? MatMultTransposeAdd(A, x, y, z) : MatMultTranspose(A, x, z)); break;
+  default: PetscCall(y ? MatMultHermitianTransposeAdd(A, x, y, z) : MatMultHermitianTranspose(A, x, z));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode RecordMult(Record *r, const char *what, Mat A, Op op, Vec x, Vec y, Vec z)
+{
+  Vec bound;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(z, &bound));
+  PetscCall(ProductBounds(A, x, y, (PetscBool)(op != PLAIN), bound));
+  PetscCall(MatOpMult(A, op, x, y, z));
+  PetscCall(RecordVec(r, what, z, bound, 0));
+  PetscCall(VecDestroy(&bound));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode RecordProducts(Record *r, Mat A, PetscBool entries)
 {
   Vec       x, y, b = NULL;

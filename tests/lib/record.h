@@ -37,5 +37,10 @@ PetscErrorCode RecordProducts(Record *r, Mat A, PetscBool entries);
    bounded as in Higham's book */
 PetscErrorCode ProductBounds(Mat A, Vec x, Vec add, PetscBool transpose, Vec bound);
 
+/* z = op(A) x, or y + op(A) x unless y is NULL; y may be z. Records z within its rounding errors */
+typedef enum { PLAIN, TRANSPOSE, HERMITIAN } Op;
+PetscErrorCode MatOpMult(Mat A, Op op, Vec x, Vec y, Vec z);
+PetscErrorCode RecordMult(Record *r, const char *what, Mat A, Op op, Vec x, Vec y, Vec z);
+
 /* Whether two items hold the same result; the bound is that of x */
 PetscErrorCode SameItem(const Item *x, const Item *y, PetscBool *same);

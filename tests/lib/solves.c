@@ -49,3 +49,38 @@ PetscErrorCode RecordHistory(Record *r, KSP ksp, PetscBool random)
     PetscCall(RecordAdd(r, "residual of step", k, history[k], 1e-3 * history[k] + RTOL * history[0], NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+PetscErrorCode MakeSolver(MPI_Comm comm, Mat A, PetscInt most, KSP *ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPCreate(comm, ksp));
+  PetscCall(KSPSetOptionsPrefix(*ksp, prefix));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetTolerances(*ksp, RTOL, PETSC_DEFAULT, PETSC_DEFAULT, most));
+  PetscCall(KSPSetResidualHistory(*ksp, NULL, 400, PETSC_TRUE));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SolveTwice(Record *r, Mat A, PetscInt most, PetscScalar shift, PetscBool random, KSP *solver)
+{
+  KSP ksp;
+  Vec x, b;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecFill(b, 1));
+  PetscCall(MakeSolver(PetscObjectComm((PetscObject)A), A, most, &ksp));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(RecordHistory(r, ksp, random));
+    if (shift != 0.) PetscCall(MatShift(A, shift));
+    PetscCall(MatScale(A, 1.5));
+  }
+  PetscCall(Destroy(&x, &b));
+  if (solver)
+    *solver = ksp;
+  else
+    PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -19,6 +19,13 @@ extern char prefix[16];
 */
 PetscErrorCode Options(const char *options, PetscBool set);
 
+/* A solver for A, with the options of the prefix and at most so many iterations, which keeps its residuals */
+PetscErrorCode MakeSolver(MPI_Comm comm, Mat A, PetscInt most, KSP *ksp);
+
+/* Two solves, recorded as RecordHistory() does it; in between the diagonal is shifted and all values change. ksp may be
+   NULL */
+PetscErrorCode SolveTwice(Record *r, Mat A, PetscInt most, PetscScalar shift, PetscBool random, KSP *ksp);
+
 /*
   Records the residuals of a Krylov method. The rounding errors of the products grow during the iterations, most of all
   through the eigenvalues that a few steps of GMRES estimate for a smoother, so only the first digits can agree.

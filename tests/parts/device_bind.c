@@ -2,29 +2,20 @@
 #include "device.h"
 
 /* Products of every kind, with vectors that exist longer than the changes of A */
-static PetscErrorCode Products(Test *t, Record *r, const char *what, Mat A, Vec x, Vec y)
+static PetscErrorCode Products(Record *r, const char *what, Mat A, Vec x, Vec y)
 {
-  Vec b, c, d;
+  Vec c, d;
 
   PetscFunctionBegin;
   PetscCall(VecDuplicate(x, &c));
   PetscCall(VecDuplicate(y, &d));
   PetscCall(VecFill(x, 3));
-  PetscCall(CreateVec(t->R, PETSC_TRUE, PETSC_TRUE, &b));
-  PetscCall(ProductBounds(A, x, NULL, PETSC_FALSE, b));
-  PetscCall(MatMult(A, x, y));
-  PetscCall(RecordVec(r, what, y, b, 0));
+  PetscCall(RecordMult(r, what, A, PLAIN, x, NULL, y));
   PetscCall(VecFill(d, 4));
-  PetscCall(ProductBounds(A, x, d, PETSC_FALSE, b));
-  PetscCall(MatMultAdd(A, x, d, d));
-  PetscCall(RecordVec(r, what, d, b, 0));
-  PetscCall(VecDestroy(&b));
-  PetscCall(CreateVec(t->R, PETSC_FALSE, PETSC_TRUE, &b));
+  PetscCall(RecordMult(r, what, A, PLAIN, x, d, d));
   PetscCall(VecFill(y, 5));
-  PetscCall(ProductBounds(A, y, NULL, PETSC_TRUE, b));
-  PetscCall(MatMultTranspose(A, y, c));
-  PetscCall(RecordVec(r, what, c, b, 0));
-  PetscCall(Destroy(&b, &c, &d));
+  PetscCall(RecordMult(r, what, A, TRANSPOSE, y, NULL, c));
+  PetscCall(Destroy(&c, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -42,11 +33,11 @@ PetscErrorCode Bind(Test *t, Record *r)
   PetscCall(MatGetSize(A, NULL, &N));
   PetscCall(MatCreateVecs(A, &x, &y));
   for (PetscInt k = 0; k < 7; k++) {
-    PetscCall(Products(t, r, "product at", A, x, y));
+    PetscCall(Products(r, "product at", A, x, y));
     if (k == 1) PetscCall(MatScale(A, 2.));
     PetscCall(MatBindToCPU(A, (PetscBool)(k % 2 == 0)));
     PetscCall(RecordType(t, r, "type when bound or unbound", A));
-    if (k != 3) PetscCall(Products(t, r, "product after binding at", A, x, y));
+    if (k != 3) PetscCall(Products(r, "product after binding at", A, x, y));
     if (k == 2) PetscCall(MatScale(A, -.5));
     if (k == 3) PetscCall(FillLike(t->R, 33, A));
     if (k == 4 || k == 5) {
@@ -54,7 +45,7 @@ PetscErrorCode Bind(Test *t, Record *r)
       PetscCall(MatAssemble(A));
     }
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-    PetscCall(Products(t, r, "product of a duplicate at", B, x, y));
+    PetscCall(Products(r, "product of a duplicate at", B, x, y));
     PetscCall(MatDestroy(&B));
   }
   PetscCall(RecordMat(t, r, "type at the end", A));
@@ -83,7 +74,7 @@ PetscErrorCode BindBelow(Test *t, Record *r)
     PetscCall(FillLike(t->R, -1, A));
     PetscCall(RecordMat(t, r, "type", A));
     PetscCall(MatCreateVecs(t->R, &x, &y)); /* host vectors, as a user would have them */
-    if (!k) PetscCall(Products(t, r, "product at", A, x, y));
+    if (!k) PetscCall(Products(r, "product at", A, x, y));
     PetscCall(MatScale(A, 2.));
     PetscCall(RecordMat(t, r, "type when scaled", A));
     PetscCall(Destroy(&x, &y, &A));

@@ -16,6 +16,13 @@ typedef struct {
   PetscMPIInt most;
 } Copying;
 
+/* An operation that is one call */
+#define COPYING(name, call)                                      \
+  static PetscErrorCode name(Test *t, Record *r, Mat *A, Mat *B) \
+  {                                                              \
+    return call;                                                 \
+  }
+
 /* Nine entries per row, some of them far from the diagonal */
 static PetscErrorCode MakeBand(Test *t, PetscBool holes, PetscInt seed, Mat *A)
 {
@@ -23,12 +30,7 @@ static PetscErrorCode MakeBand(Test *t, PetscBool holes, PetscInt seed, Mat *A)
   PetscInt       rs, re;
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(t->comm, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
-  PetscCall(MatSetType(*A, t->type));
-  PetscCall(MatSeqAIJSetPreallocation(*A, 9, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, 9, NULL, 9, NULL));
-  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatCreateSized(t->comm, t->type, PETSC_DECIDE, PETSC_DECIDE, n, n, 9, A));
   PetscCall(MatSetOption(*A, MAT_KEEP_NONZERO_PATTERN, (PetscBool)!holes));
   PetscCall(MatGetOwnershipRange(*A, &rs, &re));
   for (PetscInt i = rs; i < re; i++) {
@@ -66,23 +68,10 @@ static PetscErrorCode Norm(Record *r, NormType type, Mat A)
   PetscCall(RecordReal(r, "norm", norm, 1e3));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-static PetscErrorCode NormFrobenius(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return Norm(r, NORM_FROBENIUS, *A);
-}
-static PetscErrorCode NormColumns(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return Norm(r, NORM_1, *A);
-}
-static PetscErrorCode NormRows(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return Norm(r, NORM_INFINITY, *A);
-}
-
-static PetscErrorCode Shift(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return MatShift(*A, Value(1, 2, 3));
-}
+COPYING(NormFrobenius, Norm(r, NORM_FROBENIUS, *A))
+COPYING(NormColumns, Norm(r, NORM_1, *A))
+COPYING(NormRows, Norm(r, NORM_INFINITY, *A))
+COPYING(Shift, MatShift(*A, Value(1, 2, 3)))
 
 static PetscErrorCode ZeroSome(Record *r, Mat A, PetscBool columns, PetscBool vecs, PetscScalar diag)
 {
@@ -107,23 +96,11 @@ static PetscErrorCode ZeroSome(Record *r, Mat A, PetscBool columns, PetscBool ve
   PetscCall(Destroy(&x, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-static PetscErrorCode ZeroRows(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return ZeroSome(r, *A, PETSC_FALSE, PETSC_TRUE, Value(3, 3, 3));
-}
-static PetscErrorCode ZeroRowsOnly(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return ZeroSome(r, *A, PETSC_FALSE, PETSC_FALSE, 0);
-}
-static PetscErrorCode ZeroRowsColumns(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return ZeroSome(r, *A, PETSC_TRUE, PETSC_TRUE, Value(3, 3, 3));
-}
+COPYING(ZeroRows, ZeroSome(r, *A, PETSC_FALSE, PETSC_TRUE, Value(3, 3, 3)))
+COPYING(ZeroRowsOnly, ZeroSome(r, *A, PETSC_FALSE, PETSC_FALSE, 0))
+COPYING(ZeroRowsColumns, ZeroSome(r, *A, PETSC_TRUE, PETSC_TRUE, Value(3, 3, 3)))
+COPYING(Duplicate, MatDuplicate(*A, MAT_COPY_VALUES, B))
 
-static PetscErrorCode Duplicate(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return MatDuplicate(*A, MAT_COPY_VALUES, B);
-}
 static PetscErrorCode CopyToNew(Test *t, Record *r, Mat *A, Mat *B)
 {
   PetscFunctionBegin;
@@ -140,10 +117,8 @@ static PetscErrorCode PrepareCopy(Test *t, Mat A, Mat *B)
   PetscCall(ToBoth(t, *B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-static PetscErrorCode Copy(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return MatCopy(*A, *B, SAME_NONZERO_PATTERN);
-}
+COPYING(Copy, MatCopy(*A, *B, SAME_NONZERO_PATTERN))
+
 /* To the other format; PETSc's types have none */
 static PetscErrorCode Convert(Test *t, Record *r, Mat *A, Mat *B)
 {
@@ -156,10 +131,8 @@ static PetscErrorCode Convert(Test *t, Record *r, Mat *A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Transpose(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return MatTranspose(*A, MAT_INITIAL_MATRIX, B);
-}
+COPYING(Transpose, MatTranspose(*A, MAT_INITIAL_MATRIX, B))
+
 static PetscErrorCode PrepareTranspose(Test *t, Mat A, Mat *B)
 {
   PetscFunctionBegin;
@@ -168,14 +141,8 @@ static PetscErrorCode PrepareTranspose(Test *t, Mat A, Mat *B)
   if (t->size == 1) PetscCall(ToBoth(t, *B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-static PetscErrorCode TransposeAgain(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return MatTranspose(*A, MAT_REUSE_MATRIX, B);
-}
-static PetscErrorCode TransposeInPlace(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return MatTranspose(*A, MAT_INPLACE_MATRIX, A);
-}
+COPYING(TransposeAgain, MatTranspose(*A, MAT_REUSE_MATRIX, B))
+COPYING(TransposeInPlace, MatTranspose(*A, MAT_INPLACE_MATRIX, A))
 
 /* Inserts all values after they have become zero, as a program does that assembles on the host */
 static PetscErrorCode Assemble(Test *t, Record *r, Mat *A, Mat *B)
@@ -287,15 +254,8 @@ static PetscErrorCode ApplyJacobi(Test *t, Record *r, Mat A, PetscBool zeros)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Jacobi(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return ApplyJacobi(t, r, *A, PETSC_FALSE);
-}
-static PetscErrorCode JacobiZeros(Test *t, Record *r, Mat *A, Mat *B)
-{
-  return ApplyJacobi(t, r, *A, PETSC_TRUE);
-}
-
+COPYING(Jacobi, ApplyJacobi(t, r, *A, PETSC_FALSE))
+COPYING(JacobiZeros, ApplyJacobi(t, r, *A, PETSC_TRUE))
 #define ANY 1000 /* any number of ranks */
 static const Copying copyings[] = {{"MatNorm(), Frobenius", NULL, NormFrobenius, PETSC_FALSE, 0},
                                    {"MatNorm(), columns", NULL, NormColumns, PETSC_FALSE, 0},

@@ -205,11 +205,7 @@ static PetscErrorCode SetPairs(Mat A, int kind)
 static PetscErrorCode MakePairs(Test *t, int kind, Mat *A)
 {
   PetscFunctionBegin;
-  PetscCall(MatCreate(t->comm, A));
-  PetscCall(MatSetSizes(*A, 60, 60, 60, 60));
-  PetscCall(MatSetType(*A, t->type));
-  PetscCall(MatSeqAIJSetPreallocation(*A, 4, NULL));
-  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatCreateSized(t->comm, t->type, 60, 60, 60, 60, 4, A));
   PetscCall(SetPairs(*A, kind));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -5,33 +5,6 @@
   #include <malloc.h>
 #endif
 
-PetscErrorCode ViewContains(Mat A, const char text[], PetscBool *found)
-{
-  FILE       *file = tmpfile();
-  char       *view, *at;
-  long        n;
-  PetscViewer v;
-
-  PetscFunctionBegin;
-  PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
-  PetscCall(PetscViewerASCIIOpenWithFILE(PETSC_COMM_SELF, file, &v));
-  PetscCall(PetscViewerPushFormat(v, PETSC_VIEWER_ASCII_INFO));
-  PetscCall(MatView(A, v));
-  PetscCall(PetscViewerPopFormat(v));
-  PetscCall(PetscViewerFlush(v));
-  n = ftell(file);
-  PetscCall(PetscCalloc1(n + 1, &view));
-  rewind(file);
-  PetscCheck(fread(view, 1, (size_t)n, file) == (size_t)n, PETSC_COMM_SELF, PETSC_ERR_FILE_READ,
-             "cannot read the view back");
-  PetscCall(PetscStrstr(view, text, &at));
-  *found = (PetscBool) !!at;
-  PetscCall(PetscFree(view));
-  PetscCall(PetscViewerDestroy(&v));
-  fclose(file);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A matrix of the type with this option; its products are counted from here on */
 static PetscErrorCode MakeWaiting(Test *t, const char after[], Mat *A)
 {
@@ -51,14 +24,13 @@ static PetscErrorCode MakeWaiting(Test *t, const char after[], Mat *A)
 static PetscErrorCode ExpectWaiting(Test *t, Mat A, int needed, int asked, const char when[])
 {
   char      text[64];
-  PetscBool aij, found;
+  PetscBool found;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
-  if (aij || now.device || t->size > 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (t->aij || now.device || t->size > 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(
       PetscSNPrintf(text, sizeof(text), "AIJ's product until product %d (%d so far), then %s", needed, asked, t->type));
-  PetscCall(ViewContains(A, needed ? text : "not yet set up", &found));
+  PetscCall(ViewContains((PetscObject)A, PETSC_VIEWER_ASCII_INFO, needed ? text : "not yet set up", &found));
   PetscCheck(found == (PetscBool)(needed > 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s the view %s: %s", when,
              needed ? "lacks" : "has", needed ? text : "not yet set up");
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -87,11 +59,9 @@ static PetscErrorCode Products(Test *t, Record *r, Mat A, PetscInt n)
 PetscErrorCode SetUpAfter(Test *t, Record *r)
 {
   Mat           A;
-  PetscBool     aij;
   PetscSpMVInfo info;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
   PetscCall(MakeWaiting(t, "6", &A));
   PetscCall(ExpectWaiting(t, A, 6, 0, "before the first product"));
   PetscCall(Products(t, r, A, 2));
@@ -109,7 +79,7 @@ PetscErrorCode SetUpAfter(Test *t, Record *r)
   PetscCall(MakeWaiting(t, "1000000", &A));
   PetscCall(Products(t, r, A, 1));
   PetscCall(ExpectWaiting(t, A, 1000000, 2, "after few products"));
-  if (!aij) PetscCall(PetscSpMVGetInfo(A, &info));
+  if (!t->aij) PetscCall(PetscSpMVGetInfo(A, &info));
   PetscCall(ExpectWaiting(t, A, 0, 0, "after PetscSpMVGetInfo()"));
   PetscCall(Products(t, r, A, 1));
   PetscCall(MatDestroy(&A));

@@ -9,11 +9,7 @@ static PetscErrorCode MakeSparseRows(Test *t, PetscInt M, PetscInt first, PetscI
   PetscInt rs, re;
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(t->comm, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, M, 40));
-  PetscCall(MatSetType(*A, t->type));
-  PetscCall(MatSeqAIJSetPreallocation(*A, 3, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, 3, NULL, 3, NULL));
+  PetscCall(MatCreateSized(t->comm, t->type, PETSC_DECIDE, PETSC_DECIDE, M, 40, 3, A));
   PetscCall(MatGetOwnershipRange(*A, &rs, &re));
   for (PetscInt i = rs; i < re; i++)
     for (PetscInt k = 0; k < 3 && i >= first && (i - first) % every == 0; k++)
@@ -25,26 +21,21 @@ static PetscErrorCode MakeSparseRows(Test *t, PetscInt M, PetscInt first, PetscI
 /* A^T x and A^H x, alone, added to another vector, and added in place */
 static PetscErrorCode Transposes(Record *r, Mat A)
 {
-  Vec x, y, z, b;
+  Vec x, y, z;
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(A, &z, &x));
   PetscCall(VecDuplicate(z, &y));
-  PetscCall(VecDuplicate(z, &b));
   PetscCall(VecFill(x, 1));
-  for (int hermitian = 0; hermitian < 2; hermitian++) {
+  for (int op = TRANSPOSE; op <= HERMITIAN; op++) {
     PetscCall(VecFill(y, 2));
-    PetscCall(ProductBounds(A, x, y, PETSC_TRUE, b));
     PetscCall(VecSet(z, PETSC_MAX_REAL));
-    PetscCall((hermitian ? MatMultHermitianTranspose : MatMultTranspose)(A, x, z));
-    PetscCall(RecordVec(r, "A' x at row", z, b, 0));
+    PetscCall(RecordMult(r, "A' x at row", A, (Op)op, x, NULL, z));
     PetscCall(VecSet(z, PETSC_MAX_REAL));
-    PetscCall((hermitian ? MatMultHermitianTransposeAdd : MatMultTransposeAdd)(A, x, y, z));
-    PetscCall(RecordVec(r, "y + A' x at row", z, b, 0));
-    PetscCall((hermitian ? MatMultHermitianTransposeAdd : MatMultTransposeAdd)(A, x, y, y));
-    PetscCall(RecordVec(r, "y += A' x at row", y, b, 0));
+    PetscCall(RecordMult(r, "y + A' x at row", A, (Op)op, x, y, z));
+    PetscCall(RecordMult(r, "y += A' x at row", A, (Op)op, x, y, y));
   }
-  PetscCall(Destroy(&x, &y, &z, &b));
+  PetscCall(Destroy(&x, &y, &z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -117,11 +117,7 @@ static PetscErrorCode MakeHoles(Test *t, PetscInt M, PetscInt N, PetscInt every,
   PetscInt rs, re;
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(t->comm, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, M, N));
-  PetscCall(MatSetType(*A, t->type));
-  PetscCall(MatSeqAIJSetPreallocation(*A, 5, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, 5, NULL, 5, NULL));
+  PetscCall(MatCreateSized(t->comm, t->type, PETSC_DECIDE, PETSC_DECIDE, M, N, 5, A));
   PetscCall(MatGetOwnershipRange(*A, &rs, &re));
   for (PetscInt i = rs; i < re; i++)
     for (PetscInt k = 0; k < 5 && i % every == every - 1; k++)
@@ -183,10 +179,7 @@ PetscErrorCode SparseReplaced(Test *t, Record *r)
   PetscCall(RecordMat(t, r, "type with new values", C));
   PetscCall(PetscStrcmp(t->type, now.model, &model));
   if (t->device && !model) {
-    PetscCall(MatCreate(t->comm, &G)); /* without entries */
-    PetscCall(MatSetSizes(G, n, PETSC_DECIDE, N, 6));
-    PetscCall(MatSetType(G, t->type));
-    PetscCall(MatSeqAIJSetPreallocation(G, 0, NULL));
+    PetscCall(MatCreateSized(t->comm, t->type, n, PETSC_DECIDE, N, 6, 0, &G)); /* without entries */
     PetscCall(MatAssemble(G));
     PetscCall(MatProductReplaceMats(NULL, G, NULL, C));
     MayFail(ierr, MatProductNumeric(C));
