@@ -316,7 +316,10 @@ static PetscErrorCode Info(Test *t, Record *r)
   PetscCall(ViewContains((PetscObject)A, PETSC_VIEWER_ASCII_INFO, t->type, &found));
   PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the view does not name the format");
   if (t->size == 1) {
-    PetscCall(ViewContains((PetscObject)A, PETSC_VIEWER_ASCII_INFO, spmv[1].kernel, &found));
+    char kernel[256];
+
+    PetscCall(PetscSNPrintf(kernel, sizeof(kernel), "kernel: %s", spmv[1].kernel));
+    PetscCall(ViewContains((PetscObject)A, PETSC_VIEWER_ASCII_INFO, kernel, &found));
     PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the view does not name the kernel %s", spmv[1].kernel);
   }
   PetscCall(MatDestroy(&A));
