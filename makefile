@@ -190,6 +190,7 @@ HELD     := $(if $(HAVE_CUDA),$(B)/bench/papers/held.cu.o)
 PRODUCTS := $(B)/bench/bench
 PAPER    := $(B)/bench/paper
 BATCH    := $(B)/bench/batch
+SPGEMM   := $(if $(HAVE_CUDA),$(B)/bench/spgemm)
 
 # LeakSanitizer can name (and lsan.supp excuse) a leak only while the library that made it is loaded, and MPI unloads its
 # own: under a sanitizer, dlclose() does nothing
@@ -215,6 +216,8 @@ $(PAPER): $(B)/bench/papers/paper.o $(FORMATS) $(HELD) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(BATCH): $(B)/bench/batch.o $(if $(HAVE_CUDA),$(B)/bench/batched.cu.o) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
+$(SPGEMM): $(B)/bench/products/spgemm.cu.o $(OBJ) $(CUOBJ) $(KEEP)
+	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(CUDA): $(B)/tests/cuda-%: $(B)/tests/cuda/%.cu.o $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 # Kernels of an example, for a PETSc with CUDA
@@ -234,7 +237,7 @@ kernels: $(CU:%=$(B)/%.o)
 examples: $(EXAMPLES)
 tests: $(CORE) $(CUDA) $(TESTS)
 # everything, without running it; tools/gpu-pack reads the folder
-programs: all examples tests $(BENCH) $(PRODUCTS) $(PAPER) $(BATCH)
+programs: all examples tests $(BENCH) $(PRODUCTS) $(PAPER) $(BATCH) $(SPGEMM)
 	@echo $(B)
 
 # One place that knows how MPI programs are started here

@@ -78,6 +78,7 @@ CASES = {  # what it must find; the options in the environment, the command in a
     "other petsc": ("", other_petsc),
     "not loaded": ("", lambda f: [program, *SET]),
     "no petsc": ("", lambda f: ["/bin/true"]),
+    "fails": ("", lambda f: ["sh", "-c", "echo no such program; exit 3"]),
     "type name": ("", lambda f: [program, *LOAD, "-mat_type", "selp"]),
     "no type ": ("", lambda f: ["--library", f"{f}/none.so", str(pathlib.Path(program).parent / "ranks")]),  # linked with the library
     "no type": ("", lambda f: [program, *LOAD, "-solve"]),

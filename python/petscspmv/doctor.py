@@ -190,7 +190,13 @@ def check_start(r: Run) -> list[Finding]:
     return []
 
 
+def fails(r: Run) -> Finding:
+    return Finding("fails", f"the command ends with status {r.status}", "see what it printed; try it without PetscSpMV")
+
+
 def check_loaded(r: Run, options: str, command: list[str], library: Path) -> list[Finding]:
+    if r.info is None and r.status:
+        return [fails(r)]
     if r.info is None:
         change = "programs that read no options of the environment or start others with a clean one need -dll_append on their command line, or PetscSpMVInitializePackage(); see docs/clients.md"
         return [Finding("no petsc", "the program does not initialize PETSc with the options in PETSC_OPTIONS", change)]
@@ -268,11 +274,11 @@ def examine(r: Run, command: list[str], library: Path, options: str) -> list[Fin
     found = check_start(r)
     if not found:
         found = check_loaded(r, options, command, library)
-        if not any(f.name == "no petsc" for f in found):
+        if not any(f.name in ("no petsc", "fails") for f in found):
             found += check_type(r, words) or check_products(r, words)
             found += check_device(r, words)
     if not found and r.status:
-        found = [Finding("fails", f"the command ends with status {r.status}", "see what it printed; try it without PetscSpMV")]
+        found = [fails(r)]
     return found
 
 
