@@ -96,11 +96,22 @@ static PetscErrorCode Conversions(Mat A, Mat dense, const char *type, const char
 static PetscErrorCode Creations(Test *t, Mat A, Mat dense, const char *type, const char *format)
 {
   const PetscInt n = 7;
+  const char    *has;
   Mat            B, C;
   DM             dm;
   PetscBool      aij;
 
   PetscFunctionBegin;
+  PetscCall(PetscStrcmp(type, MATAIJ, &aij));
+  for (int k = 0; t->size == 1 && k < 4; k++) {
+    const MatFactorType factor[] = {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ICC};
+
+    PetscCall(MatGetFactor(A, aij ? MATSOLVERPETSC : MATSOLVERCUSPARSE, factor[k], &B));
+    PetscCall(PetscSpMVGetFormat(B, &has));
+    PetscCheck(!has, PETSC_COMM_SELF, PETSC_ERR_PLIB, "a factor (%s) has the format %s", MatFactorTypes[factor[k]],
+               has);
+    PetscCall(MatDestroy(&B));
+  }
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(IsReplaced(B, dense, format, "a duplicate"));
   PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
@@ -138,7 +149,6 @@ static PetscErrorCode Creations(Test *t, Mat A, Mat dense, const char *type, con
     PetscCall(MatDestroy(&B));
   }
 #endif
-  PetscCall(PetscStrcmp(type, MATAIJ, &aij));
   PetscCall(MatCreateAIJ(t->comm, n, n, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 1, NULL, &B));
   if (aij) PetscCall(IsReplaced(B, NULL, format, "MatCreateAIJ()"));
   PetscCall(MatDestroy(&B));

@@ -106,6 +106,36 @@ PetscErrorCode SpMVReplaceFormatGet(MatType type, const SpMVFormat **format)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc's factors are AIJ matrices, which do not multiply */
+static PetscErrorCode (*MatGetFactor_PETSc)(Mat, MatFactorType, Mat *);
+
+static PetscErrorCode MatGetFactor_AIJ_SpMV(Mat A, MatFactorType type, Mat *F)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  SpMVHiddenDepth++;
+  ierr = (*MatGetFactor_PETSc)(A, type, F);
+  SpMVHiddenDepth--;
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVRegisterAIJ(void)
+{
+  const MatFactorType type[] = {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ICC};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 4; k++) {
+    PetscErrorCode (*make)(Mat, MatFactorType, Mat *);
+
+    PetscCall(MatSolverTypeGet(MATSOLVERPETSC, MATSEQAIJ, type[k], NULL, NULL, &make));
+    if (make != MatGetFactor_AIJ_SpMV) MatGetFactor_PETSc = make; /* the same for all */
+    PetscCall(MatSolverTypeRegister(MATSOLVERPETSC, MATSEQAIJ, type[k], MatGetFactor_AIJ_SpMV));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode SpMVRegisterAIJCUSPARSE(void)
 {
   const MatType aij[2] = {MATSEQAIJ, MATMPIAIJ}, cusparse[2] = {MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE};
@@ -148,7 +178,7 @@ PetscErrorCode SpMVRegisterReplaced(PetscBool device)
   else if (type != SPMV_REPLACE_NONE) {
     PetscCall(
         PetscInfo(NULL, "Matrices of type %s get the format %s\n", SpMVReplaceTypes[type], SpMVReplaceFormat->name));
-    if (type == SPMV_REPLACE_AIJCUSPARSE) PetscCall(SpMVRegisterAIJCUSPARSE());
+    PetscCall(type == SPMV_REPLACE_AIJ ? SpMVRegisterAIJ() : SpMVRegisterAIJCUSPARSE());
     SpMVReplaced = type;
   } else if (set)
     PetscCall(PetscInfo(NULL, "-mat_spmv_replace_format does nothing without -mat_spmv_replace\n"));
