@@ -246,19 +246,22 @@ class Measuring:
             return
         n = 200 if self.kind == "device" else 60
         env = dict(os.environ, CUDA_VISIBLE_DEVICES="") if self.args.host else None
-        try:
-            p = subprocess.run([self.bratu, "-n", str(n)], capture_output=True, text=True, timeout=min(3600, self.left()), env=env)
-        except subprocess.TimeoutExpired:
-            print("bratu: the time was up")
-            return
-        rows = [w for w in map(str.split, p.stdout.splitlines()) if len(w) >= 13 and w[0] in ("aij", "aijcusparse", "sellp", "evchyb")]
-        if p.returncode or not rows:
-            print(f"bratu: exit status {p.returncode}\n" + p.stdout[-600:] + p.stderr[-600:])
-            self.failed = True
-            return
+        rows, source = [], self.source()
         columns = "matrix,format,n,newton,krylov,fnorm,setup,solve,function,jacobian,ksp,products,products_s,product_us".split(",")
-        source = self.source()
-        self.replace(target, [*columns, *source], [dict(zip(columns, [f"bratu:{n}", w[0], n] + w[2:13]), **source) for w in rows])
+        # the papers' kernels are for GPUs
+        for kernel, more in [("", []), *([("-paper", ["-types", "sellp,evchyb", "-mat_spmv_kernel", "paper"])] if self.kind == "device" else [])]:
+            try:
+                p = subprocess.run([self.bratu, "-n", str(n), *more], capture_output=True, text=True, timeout=max(1, min(3600, self.left())), env=env)
+            except subprocess.TimeoutExpired:
+                print("bratu: the time was up")
+                return
+            found = [w for w in map(str.split, p.stdout.splitlines()) if len(w) >= 13 and w[0] in ("aij", "aijcusparse", "sellp", "evchyb")]
+            if p.returncode or not found:
+                print(f"bratu: exit status {p.returncode}\n" + p.stdout[-600:] + p.stderr[-600:])
+                self.failed = True
+                return
+            rows += [dict(zip(columns, [f"bratu:{n}", w[0] + kernel, n] + w[2:13]), **source) for w in found]
+        self.replace(target, [*columns, *source], rows)
         print(f"bratu: n = {n}")
 
     def source(self):
