@@ -13,3 +13,9 @@ NAMES = [name for name in re.findall(r"^def (\w+)\(\):", PROGRAMS.read_text(), r
 @pytest.mark.parametrize("name", NAMES)
 def test_program(python, tmp_path, name, ranks):
     assert python(PROGRAMS, name, tmp_path, ranks=ranks).count("done") == ranks
+
+
+def test_notebook(python, root):
+    """Its cells print what is stored in it, but for times."""
+    pytest.importorskip("scipy")
+    python(Path(__file__).with_name("notebook.py"), root / "examples/first.ipynb")
