@@ -243,7 +243,8 @@ programs: all examples tests $(BENCH) $(PRODUCTS) $(PAPER) $(BATCH) $(SPGEMM)
 # One place that knows how MPI programs are started here
 export PETSC_MPIEXEC := $(MPIEXEC)
 MPIEXEC              := $(HERE)/tools/mpiexec
-NP                   ?= 2
+# one process for each GPU
+NP                   ?= $(if $(and $(HAVE_CUDA),$(filter 1,$(shell nvidia-smi -L 2>/dev/null | grep -c "^GPU"))),1,2)
 # Scripts may call make themselves, for PETSc's tests: with none of this make's options
 CLEAN_ENV            := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 

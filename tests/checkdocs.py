@@ -291,27 +291,6 @@ def batch_count():
     return len({r["case"] for r in batch.read(str(ROOT / "docs/results/batch.csv")) if r["figure"] == 5})
 
 
-# ---- logs, and the files themselves
-
-
-def tests(log, section):
-    """The tests that passed, of the section of a log that begins with this line"""
-    return re.search(rf"^{re.escape(section)}.*?^(\d+) passed, \d+ failed", (ROOT / "docs/results" / log).read_text(), re.M | re.S)[1]
-
-
-def core_checks():
-    """The checks of the device core's tests in the last run: all of them, and the fewest and the most with another precision"""
-    text = (ROOT / "docs/results/tests.log").read_text().partition("# One H200, commit 3b441e0")[2]
-    found = {name: int(n) for name, n in re.findall(r"^(\S+ \w+): (\d+) checks passed$", text, re.M)}
-    return [found["cuda-core full"], *ends(n for name, n in found.items() if name.split()[0] in ("float", "double-int64", "complex", "complex-float"))]
-
-
-def injected(what):
-    """The allocations that failed on one rank of a GPU (0), or the phases (1), of each type"""
-    text = (ROOT / "docs/results/tests.log").read_text()
-    return [re.search(rf"^{kind}, 1 rank: (\d+) allocations failed in (\d+) phases, 0 failed$", text, re.M)[1 + what] for kind in OURS]
-
-
 # ---- the page of results
 
 HOST, DEVICE = "src/core/*.c src/core/*.h", "src/core/cuda/{base,layout,product}"
