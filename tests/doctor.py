@@ -64,6 +64,13 @@ def on_gpu(folder, halo="GPU to GPU, 1 entry", share=100, event="MatMult", info=
     return stub(folder, ON_GPU.replace("HALO", halo).replace("SHARE", str(share)).replace("MatMult", event) + f'echo "[0] <mat> {info}" >>"$INFO"\n')
 
 
+def not_on_gpu(folder):
+    """A PETSc and a library with GPU code, and products of the host"""
+    path = pathlib.Path(folder, "gpulibrary.so")
+    path.write_text("AIJCUSPARSE's own")
+    return stub(folder, ON_GPU.replace("cusparse", "sellp").replace("SHARE", "0")) + ["-dll_append", str(path)]
+
+
 def other_petsc(folder):
     text = "[0]PETSC ERROR: This libpetscspmv was built for another PETSc (3.26, real) than\\n[0]PETSC ERROR: the program's (3.18, real): build it"
     return stub(folder, f'printf "{text}\\n"; exit 1\n')
@@ -89,6 +96,7 @@ CASES = {  # what it must find; the options in the environment, the command in a
     "switched off": ("", lambda f: [program, *LOAD, *SET, "-mat_spmv_kernel", "aij"]),
     "old gpu": ("", lambda f: [program, *LOAD, *SET], "Tesla V100, 7.0"),
     "host vectors": ("", lambda f: on_gpu(f, share=0)),
+    "no gpu ": ("", not_on_gpu, "H200, 9.0"),
     "no products": ("", lambda f: on_gpu(f, event="MatSolve")),
     "other gpu code": ("", lambda f: on_gpu(f, info="Using the product of AIJCUSPARSE: the library was not compiled for this GPU")),
     "host iterations": ("", lambda f: on_gpu(f, info="Iterations of PETSc's cg: the preconditioner is of type ilu") + ["-ksp_type", "devicecg"]),

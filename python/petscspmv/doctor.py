@@ -262,6 +262,8 @@ def check_device(r: Run, words: list[str]) -> list[Finding]:
         found.append(Finding("host vectors", "the matrix is on the GPU, and the vectors are on the host: the host multiplies", DEVICE_VECTORS))
     elif wants and not device:
         found.append(Finding("no gpu", f"{wants[0]} has no effect on the products, which run on the host", "PETSc needs CUDA (3.26) and a GPU that it can use; see -info and nvidia-smi"))
+    elif on_gpu == 0 and not device and formats(r) and gpus() and ("-device_enable", "none") not in given(words, "-device_enable"):
+        found.append(Finding("no gpu", "there is a GPU, and PETSc does not use it: the host multiplies", "look at CUDA_VISIBLE_DEVICES, the version of the driver, and PETSc's -info"))
     if any("device" in v for _, v in given(words, "ksp_type")) and (why := re.search(r"Iterations of PETSc's (\S+): (.*)", info)):
         found.append(Finding("host iterations", f"the iterations of {why[1]} are not on the device: {why[2]}", "see docs/krylov.md"))
     if halo := re.search(r"format, halo: (MPI on host arrays|PETSc's VecScatter)(.*)", r.view):
