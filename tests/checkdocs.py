@@ -33,9 +33,9 @@ ARGUMENTS = [a for a in sys.argv[1:] if a != "-write"]
 ROOT = pathlib.Path(ARGUMENTS[0] if ARGUMENTS else __file__).resolve()
 ROOT = ROOT if ROOT.is_dir() else ROOT.parent.parent
 OURS = ("sellp", "evchyb")
-PAPER = ("sellp:-mat_sellp_kernel paper", "evchyb:-mat_evchyb_kernel paper")
+PAPER = ("sellp:-mat_spmv_kernel paper", "evchyb:-mat_spmv_kernel paper")
 CG = ("aij cg none", "sellp cg none", "sellp devicecg none", "sellp devicecg jacobi")
-OTHERS = ("aij bcgs", "sellp bcgs", "sellp devicebicgstab", "aij chebyshev", "sellp chebyshev", "sellp devicechebyshev")
+OTHERS = ("aij bcgs", "sellp bcgs", "sellp devicebcgs", "aij chebyshev", "sellp chebyshev", "sellp devicechebyshev")
 GAMG = ("stencil7:96", "fem27:40:3", "elasticity:39")
 GMRES = ("aij gmres", "sellp gmres", "sellp devicegmres")
 
