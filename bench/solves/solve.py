@@ -79,7 +79,7 @@ CONFIGURATIONS = [
     )
 ]
 # The Krylov methods whose iterations stay on the GPU, for types such as sellp:device; solves with other methods are left out for these types
-DEVICE = {"cg": "devicecg", "bcgs": "devicebcgs"}
+DEVICE = {"cg": "devicecg", "bcgs": "devicebcgs", "gmres": "devicegmres"}
 # With two processes, one of them has all rows of ex56
 ALONE = (EX56,)
 
@@ -90,7 +90,7 @@ def options():
     words = lambda s: [w for w in s.split(",") if w]
     p.add_argument("-configs", type=words, help="configurations to run, by name (all)")
     p.add_argument("-types", type=words, help="matrix types (aijcusparse,sellp,evchyb,sellp:device, or without a GPU aij,sellp,evchyb); the first is the "
-                   "reference. With :device, -ksp_type devicecg replaces cg, and devicebcgs bcgs")  # fmt: skip
+                   "reference. With :device, -ksp_type devicecg replaces cg, and so on")  # fmt: skip
     p.add_argument("-ranks", type=lambda s: [int(w) for w in words(s)], help="numbers of processes (1,2, as far as there are GPUs or cores)")
     p.add_argument("-repeat", type=int, help="runs of each, of which the median counts (3; 1 with -quick)")
     p.add_argument("-timed", type=int, help="further runs of each for the times of products on a GPU, with -log_view_gpu_time (1; none on the host)")
