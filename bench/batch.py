@@ -177,7 +177,16 @@ def abstract(rows):
           f"{least:.0f} times at least); csr-i is the best CSR kernel where all entries are in a few rows ({best} of {len(uneven)} cases of Figure 4). In part: ell "
           f"is the best where rows are balanced (first on {first.count('batch:ell')} of the {len(first)} matrices of Figure 3, and on {balanced} of the "
           f"{len(named)} that the paper names for it, {', '.join(named)}). Not reproduced: coo as the fastest kernel in "
-          f"most cases (first on {first.count('batch:coo')}). It adds in a fixed order here; coo-atomic adds with atomics, as the paper's does.")
+          f"most cases (first on {first.count('batch:coo')}). It adds in a fixed order here; coo-atomic adds with atomics, as the paper's does."
+          + "".join(f" Of heterogeneous batches (Figure {figure}, {count} problems) {name} is the fastest of the kernels; in the paper COO." for figure, count, name in mixed(rows)))
+
+
+def mixed(rows):
+    """Of the heterogeneous batches: figure, problems and the fastest kernel"""
+    for figure in (6, 7):
+        most, full = compared([r for r in rows if r["figure"] == figure])
+        if full and "batch:coo-atomic" in full[0]:
+            yield figure, most, label(min((k for k in KERNELS if k in full[0]), key=lambda k: full[0][k]["seconds"]))
 
 
 def cases(rows):
