@@ -103,6 +103,11 @@ public:
   {
     return cudaMemsetAsync(p, 0, size * sizeof(T), stream);
   }
+  cudaError_t AllocZero(size_t count, cudaStream_t stream)
+  {
+    SPMV_TRY(Alloc(count, stream));
+    return Zero(stream);
+  }
   void Free()
   {
     if (p) cudaFree(p);
@@ -151,6 +156,10 @@ public:
   cudaError_t Alloc(size_t count)
   {
     return Array<T>::Alloc(count, stream);
+  }
+  cudaError_t AllocZero(size_t count)
+  {
+    return Array<T>::AllocZero(count, stream);
   }
 
 private:

@@ -3,6 +3,7 @@
   layout.
 */
 #include "core/cuda/base/prepare.cuh"
+#include "core/cuda/csr/entries.cuh"
 #include "core/cuda/product/slices.cuh"
 
 namespace spmv {
@@ -297,18 +298,8 @@ __global__ void __launch_bounds__(256)
     const int64_t piece = indices[s] - indices[0];
     auto         *p     = (unsigned short *)(index + piece * 32);
     entries(v, self, order, 0, [&](int k, bool own, int entry, int64_t start_of_row) {
-      int low = 0;
-      if (own) {
-        const int col = v.col(start_of_row, entry);
-        for (int high = n - 1, middle; low < high;) {
-          middle = (low + high) / 2;
-          if (column[middle] < col)
-            low = middle + 1;
-          else
-            high = middle;
-        }
-      }
-      p[k * WARP + lane] = (unsigned short)(own ? low : NO_COLUMN);
+      const int place    = own ? LowerBound(column, 0, n, v.col(start_of_row, entry)) : (int)NO_COLUMN;
+      p[k * WARP + lane] = (unsigned short)place;
     });
     if (lane) continue;
     slice[s].value = (unsigned)values[s];
@@ -334,10 +325,7 @@ cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, cons
   if (some_rows) {
     Scratch<int64_t> flag(stream);
     SPMV_TRY(flag.Alloc((size_t)units + 1));
-    SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-      SPMV_LAUNCH((int64_t)units + 1, 256, stream, flag_nonempty, v, flag);
-      return cudaSuccess;
-    }));
+    SPMV_LAUNCH_VIEW(csr, nodes, (int64_t)units + 1, 256, stream, flag_nonempty, v, flag);
     SPMV_TRY(ExclusiveSum(flag, (int64_t)units + 1, stream));
     SPMV_TRY(ListFlagged(units, flag, order, stream));
   } else if (row_groups)
@@ -356,10 +344,7 @@ cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, cons
     if (rules.sigma == 1) keys.sigma = WINDOW;
   }
   SPMV_TRY(key.Alloc(places));
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(places, 256, stream, sort_keys, v, places, keys, order, key);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH_VIEW(csr, nodes, places, 256, stream, sort_keys, v, places, keys, order, key);
   SPMV_TRY(SortPairs(key, order, places, keys.Bits(places), stream));
   if (!row_groups) return cudaSuccess;
   SPMV_TRY(rows->Alloc(places, stream));
@@ -395,12 +380,8 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   const int windows = (places + window - 1) / window;
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
-  SPMV_TRY(scratch.Alloc(1));
-  SPMV_TRY(scratch.Zero(stream));
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
-    return cudaSuccess;
-  }));
+  SPMV_TRY(scratch.AllocZero(1));
+  SPMV_LAUNCH_VIEW(csr, nodes, places, 256, stream, lengths, v, places, order, length);
   SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, window, windows, length, rows, bs, rules,
               counts, scratch);
   SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
@@ -416,8 +397,7 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   SPMV_TRY(slice.Alloc(args.slices, stream));
   if (split) {
     SPMV_TRY(parts.Alloc(all_parts, stream));
-    SPMV_TRY(arrived.Alloc(all_parts, stream));
-    SPMV_TRY(arrived.Zero(stream));
+    SPMV_TRY(arrived.AllocZero(all_parts, stream));
     SPMV_TRY(partial.Alloc((size_t)all_parts * sums, stream));
     SPMV_TRY(Vacate(partial, stream));
   }
@@ -436,19 +416,15 @@ cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &
   int64_t          end[2];
   SPMV_TRY(sizes.Alloc(2 * sums + 2));
   int64_t *values = sizes, *indices = sizes + sums;
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow,
-                tile != nullptr, values, indices);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH_VIEW(csr, nodes, (count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk,
+                   rules.narrow, tile != nullptr, values, indices);
   SPMV_TRY(ExclusiveSum(sizes, 2 * sums, stream));
   SPMV_LAUNCH(2, 2, stream, pick, values + count, sums, sizes + 2 * sums);
   SPMV_TRY(Fetch(end, sizes + 2 * sums, 2, stream));
   const int64_t pieces = end[1] - end[0];
   steps                = end[0];
   if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
-  SPMV_TRY(index.Alloc(pieces * 32, stream));
-  SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
+  SPMV_TRY(index.AllocZero(pieces * 32, stream)); // slices begin at multiples of 32 bytes
   if (tile) {
     return WithView(csr, nodes, [&](auto v) {
       ForgetErrors();
@@ -457,11 +433,9 @@ cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &
       return cudaGetLastError();
     });
   }
-  return WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices,
-                index);
-    return cudaSuccess;
-  });
+  SPMV_LAUNCH_VIEW(csr, nodes, count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk,
+                   values, indices, index);
+  return cudaSuccess;
 }
 
 } // namespace spmv

@@ -41,14 +41,7 @@ template <template <class V, int BS> class Of> const void *OfStored(bool single,
 {
   return WithStored(single, [=](auto type) {
     using V = decltype(type);
-    switch (bs) {
-    case 1: return Of<V, 1>::Pick(width);
-    case 2: return Of<V, 2>::Pick(width);
-    case 3: return Of<V, 3>::Pick(width);
-    case 4: return Of<V, 4>::Pick(width);
-    case 5: return Of<V, 5>::Pick(width);
-    default: return Of<V, 6>::Pick(width);
-    }
+    return WithNodeSize(bs, [=](auto size) { return Of<V, size>::Pick(width); });
   });
 }
 inline int WidestPanel(int bs)

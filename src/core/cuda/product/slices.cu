@@ -308,33 +308,35 @@ struct Slices : SlicedStore {
   size_t        shared     = 0; // bytes of x in shared memory; 0: products read it from global memory
   int           processors = 0, most_shared = 0;
 
-  template <class V> cudaError_t TakeTiles()
+  // kernel_of(use): the kernel for a use, which is a compile-time constant
+  template <class V, class F> void Take(F kernel_of)
   {
-    kernel[MULT].Choose((const void *)tiles<V, MULT>);
-    kernel[FUSED].Choose((const void *)tiles<V, FUSED>);
+    kernel[MULT].Choose(kernel_of(std::integral_constant<Use, MULT>()));
+    kernel[FUSED].Choose(kernel_of(std::integral_constant<Use, FUSED>()));
     if constexpr (std::is_same_v<V, Scalar>) {
-      kernel[DOT].Choose((const void *)tiles<V, DOT>);
-      kernel[DOTS].Choose((const void *)tiles<V, DOTS>);
+      kernel[DOT].Choose(kernel_of(std::integral_constant<Use, DOT>()));
+      kernel[DOTS].Choose(kernel_of(std::integral_constant<Use, DOTS>()));
     }
-    return kernel[MULT].Load();
   }
-  template <class V, int BS, bool MANY = false> cudaError_t Take()
+  template <class V, int BS, bool MANY = false> void TakeSlices()
   {
-    kernel[MULT].Choose((const void *)slices<V, BS, MANY, MULT>);
-    if constexpr (BS == 1 && !MANY) {
-      if (shared) {
-        kernel[MULT].Choose((const void *)slices_shared<V>);
-        // for any matrix
-        SPMV_TRY(cudaFuncSetAttribute((const void *)slices_shared<V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      most_shared));
-      }
-    }
-    kernel[FUSED].Choose((const void *)slices<V, BS, MANY, FUSED>);
+    Take<V>([](auto use) { return (const void *)slices<V, BS, MANY, use>; });
     if constexpr (BS == 1) kernel[EACH].Choose((const void *)slices_each<V, BS, MANY>);
-    if constexpr (std::is_same_v<V, Scalar>) {
-      kernel[DOT].Choose((const void *)slices<V, BS, MANY, DOT>);
-      kernel[DOTS].Choose((const void *)slices<V, BS, MANY, DOTS>);
-    }
+    if (BS == 1 && !MANY && shared) kernel[MULT].Choose((const void *)slices_shared<V>);
+  }
+  template <class V> cudaError_t Pick(V)
+  {
+    if (grouped)
+      Take<V>([this](Use use) { return GroupsProduct(single, use); });
+    else if (tile)
+      Take<V>([](auto use) { return (const void *)tiles<V, use>; });
+    else if (many)
+      TakeSlices<V, 1, true>();
+    else
+      WithNodeSize(bs, [this](auto size) { TakeSlices<V, size>(); });
+    if (shared) // for any matrix
+      SPMV_TRY(cudaFuncSetAttribute((const void *)slices_shared<V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    most_shared));
     return kernel[MULT].Load();
   }
   // Decides whether products copy x to shared memory: see Tuning::SHARED_LINES
@@ -349,8 +351,7 @@ struct Slices : SlicedStore {
       return cudaSuccess;
     if (limits.shared_lines) {
       if (value.Bytes() * Tuning::SHARED_SHARE < bytes * (size_t)processors) return cudaSuccess;
-      SPMV_TRY(sum.Alloc(2));
-      SPMV_TRY(sum.Zero(stream));
+      SPMV_TRY(sum.AllocZero(2));
       SPMV_LAUNCH((int)Tuning::SAMPLE * WARP, 256, stream, sample_lines, args,
                   PetscMin(args.slices, (int)Tuning::SAMPLE), sum);
       SPMV_TRY(Fetch(found, (unsigned long long *)sum, 2, stream));
@@ -359,22 +360,6 @@ struct Slices : SlicedStore {
     shared = bytes;
     return cudaSuccess;
   }
-  template <class V> cudaError_t Pick(V)
-  {
-    if (grouped) {
-      for (Use use : {MULT, FUSED, DOT, DOTS}) kernel[use].Choose(GroupsProduct(single, use));
-      return kernel[MULT].Load();
-    }
-    switch (bs) {
-    case 1: return tile ? TakeTiles<V>() : many ? Take<V, 1, true>() : Take<V, 1>();
-    case 2: return Take<V, 2>();
-    case 3: return Take<V, 3>();
-    case 4: return Take<V, 4>();
-    case 5: return Take<V, 5>();
-    default: return Take<V, 6>();
-    }
-  }
-
   template <class V, int BS, class I>
   cudaError_t FillNodes(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream) const
   {
@@ -383,6 +368,7 @@ struct Slices : SlicedStore {
         PetscMin(PetscMax(mean * (BS * BS) / Tuning::FILL_NODES_VALUES, (int64_t)2), (int64_t)Tuning::FILL_NODES_WARPS);
     const int64_t most = PetscMax((int64_t)longest, split ? chunk / WARP : 0); // steps of a slice or a part
     Staging       s;
+    ForgetErrors();
     SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<V, BS, I>, PetscMin(most, 2 * mean + 1), 1, &s));
     fill_nodes<V, BS><<<args.slices, (unsigned)warps * WARP, s.shared, stream>>>(
         v, args, chunk, s.steps, value_index, (const Scalar *)csr.a, (V *)(char *)value);
@@ -395,18 +381,15 @@ struct Slices : SlicedStore {
     return WithView(csr, nodes, [&](auto v) {
       return WithStored(single, [&](auto type) {
         using V = decltype(type);
-        ForgetErrors();
-        switch (bs) {
-        case 1:
-          fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(
-              v, args, chunk, value_index, (const Scalar *)csr.a, (V *)(char *)value);
-          return cudaGetLastError();
-        case 2: return FillNodes<V, 2>(v, csr, stream);
-        case 3: return FillNodes<V, 3>(v, csr, stream);
-        case 4: return FillNodes<V, 4>(v, csr, stream);
-        case 5: return FillNodes<V, 5>(v, csr, stream);
-        default: return FillNodes<V, 6>(v, csr, stream);
-        }
+        return WithNodeSize(bs, [&](auto size) {
+          if constexpr (size > 1)
+            return FillNodes<V, size>(v, csr, stream);
+          else {
+            SPMV_LAUNCH((int64_t)args.slices * WARP, FILL_BLOCK, stream, fill_entries, v, args, chunk, value_index,
+                        (const Scalar *)csr.a, (V *)(char *)value);
+            return cudaSuccess;
+          }
+        });
       });
     });
   }
@@ -502,8 +485,7 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   SPMV_TRY(s->Sort(csr, survey, rules, groups, stream, &rows));
   SPMV_TRY(s->Form(csr, rules, rows, tiles->start, stream));
   SPMV_TRY(s->IndexColumns(csr, rules, stream));
-  SPMV_TRY(s->value.Alloc((size_t)s->steps * WARP * bs * bs * StoredSize(single), stream));
-  SPMV_TRY(s->value.Zero(stream));
+  SPMV_TRY(s->value.AllocZero((size_t)s->steps * WARP * bs * bs * StoredSize(single), stream));
   uint64_t policy;
   SPMV_TRY(ChoosePolicy(s->value.Bytes(), (size_t)(csr.m + csr.n) * sizeof(Scalar), stream, &policy));
   s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived,
