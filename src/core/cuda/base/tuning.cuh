@@ -90,8 +90,6 @@ struct Tuning {
   static constexpr int EXCEPTED_BYTES = 2;
   // slices are padded to equal numbers of steps if that adds at most one step in this many
   static constexpr int UNIFORM_SHARE = 32;
-  // slices have equal numbers of steps, except for a few longer ones, if at most one step in this many is extra
-  static constexpr int MORE_SHARE = 4;
 
   // ---- kernels of slices
   static constexpr int SLICES_BLOCK  = 256;  // threads
@@ -231,7 +229,6 @@ struct Limits {
   int tile_least      = Tuning::TILE_LEAST;      // 0: tiles for any number of rows
   int tile_lines      = Tuning::TILE_LINES;      // 0: tiles wherever they are possible; more than 32: nowhere
   int krylov_partials = Tuning::KRYLOV_PARTIALS; // 0: a kernel of its own adds the sums of a product
-  int coo_most        = INT_MAX;                 // 0: places of entries are stored in 64 bits
 };
 extern Limits limits; // store.cu
 

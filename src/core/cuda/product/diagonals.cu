@@ -63,10 +63,7 @@ struct Diagonals : DiagonalStore {
 
   cudaError_t ChooseKernels()
   {
-    const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0,
-                                args.more ? SOME_LONGER
-                                : uniform ? SAME_LENGTH
-                                          : ANY_LENGTH};
+    const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0, uniform ? SAME_LENGTH : ANY_LENGTH};
     SPMV_TRY(ChooseSlicesOfWarp(v.steps));
     for (int marks = 0; marks < 2; marks++) {
       for (Use use : {MULT, FUSED, DOT, DOTS})
@@ -85,16 +82,8 @@ struct Diagonals : DiagonalStore {
     marked = unreported = true;
     SPMV_TRY(equals.Zero(stream));
     if (args.slices) {
-      const FillArgs fill = {args,
-                             bs,
-                             uniform,
-                             value_index,
-                             (const Scalar *)csr.a,
-                             (char *)value,
-                             (char *)equal_value,
-                             pattern_of_slice,
-                             equal,
-                             equals};
+      const FillArgs fill = {args,  bs,          uniform,          value_index, (const Scalar *)csr.a,
+                             value, equal_value, pattern_of_slice, equal,       equals};
       SPMV_TRY(single ? FillDiagonalsSingle(csr, nodes, fill, stream)
                       : FillDiagonals<Scalar>(csr, nodes, fill, stream));
     }
@@ -109,7 +98,7 @@ struct Diagonals : DiagonalStore {
     LookForReport();
     call->kernel = &kernel[use][marked];
     call->grid   = Grid(marked || HasSums(use));
-    call->block  = Block();
+    call->block  = BLOCK;
     Args &own    = Arguments(*this, args, use, p, call);
     if (use == MULT) own.last_blocks = LastBlocks(value.Bytes());
     // Boundary rows are often the first and the last ones: they are moved to the middle, when the halo has arrived
@@ -135,25 +124,19 @@ struct Diagonals : DiagonalStore {
       marked              = unreported || (last & 1);
     }
   }
-  // Threads per thread block. A thread block ends with the last of its warps: if many slices have additional steps,
-  // half as many warps wait for those
-  unsigned Block() const
-  {
-    return additional > args.slices / 4 ? BLOCK / 2 : BLOCK;
-  }
   // The number of thread blocks of a product; several: by a kernel whose warps multiply several slices, if there is one
   // for this number of steps
   unsigned Grid(bool several) const
   {
-    return Blocks(args.slices, Block() / WARP * (several ? args.slices_of_warp : 1));
+    return Blocks(args.slices, BLOCK / WARP * (several ? args.slices_of_warp : 1));
   }
   void Stats(SpMVStats *s) const override
   {
-    s->stored   = steps * WARP * bs * bs + additional;
+    s->stored   = steps * WARP * bs * bs;
     s->slices   = args.slices;
     s->diagonal = args.slices;
-    s->bytes    = pattern_of_slice.Bytes() + first_value.Bytes() + more.Bytes() + equal.Bytes() + step.Bytes() +
-               value.Bytes() + equal_value.Bytes();
+    s->bytes    = pattern_of_slice.Bytes() + first_value.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes() +
+               equal_value.Bytes();
     s->node = bs;
   }
 };

@@ -89,25 +89,6 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
     AddColumns<BS, BATCH, K, GROUP>(a, has, distance, waited, x, panels, d);
     if (BS > 1 && alike) alike += BATCH;
   }
-  // the additional steps, which few slices have. Everything is loaded again, so that no register holds it during the
-  // other steps
-  if (BS == 1 && args.more) {
-    const unsigned from  = args.more[unit / WARP];
-    const int      count = (int)(args.more[unit / WARP + 1] - from), lane = unit % WARP; // entries
-    value = (const V *)args.value + (int64_t)args.slices * args.steps * WARP + from;
-    step  = args.step + args.pattern_of_slice[unit / WARP].x + args.steps;
-#pragma unroll 1
-    for (int done = 0; done < count; step++) {
-      const int2 now         = __ldg(step);
-      const bool has[1]      = {(bool)(Lanes(now) >> lane & 1)};
-      const int  distance[1] = {has[0] ? Offset(now) : -unit};
-      Scalar     a[1][BS * BS];
-      a[0][0] = has[0] ? Conjugated(form, Convert<Scalar>(Traits<V>::stream(value + done + LanesBefore(now, lane))))
-                       : Num::zero();
-      AddColumns<BS, 1, K, GROUP>(a, has, distance, waited, x, panels, d);
-      done += __popc(Lanes(now));
-    }
-  }
   const Panel again(panels);
   WriteColumns<BS, K>(form, panels, (int64_t)unit * BS, d, z ? z + again.first * panels.columns.ldz : nullptr,
                       y + again.first * panels.columns.ldy);
