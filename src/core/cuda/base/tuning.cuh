@@ -33,10 +33,8 @@ struct Tuning {
   // product only to within a few percent
   static constexpr double INCOMPLETE_GAIN = 0.97;
 
-  // ---- row groups. One H200, us, single entries / groups: twins of msdoor 58 / 46, ldoor 135 / 103 (49 entries per
-  // row, groups of 7). The other numbers here are estimates from bytes Groups are used if their columns are at most
-  // this fraction of the entries. With 16-bit columns and double precision, groups then take at most 92 % of the bytes
-  // of single entries. They also load x less often in the same proportion, which counts for more
+  // ---- row groups. One H200, us, single entries / groups: twins of msdoor 58 / 46, ldoor 135 / 103. Groups are used if
+  // their columns are at most this fraction of the entries: they then take at most 92 % of the bytes
   static constexpr double GROUPS_SHARE = 0.6;
   // and if rows have at most this number of entries on average: long rows read x in runs, whose columns take no bytes.
   // tsopf (439 entries per row): 34 / 61
@@ -70,9 +68,9 @@ struct Tuning {
   static constexpr int CHUNK_LEAST = 1024; // CHUNK_BULK is halved, at most down to this, while there are fewer than
   static constexpr int CHUNKS      = 12;   // parts per multiprocessor
 
-  // ---- overlap of a product with the next one. Larger matrices gain less than 1 us, and some lose more: fem27:30:4
-  // took 25 us instead of 21, because thread blocks that begin early are not spread evenly. If all 7813 thread blocks
-  // of tridiag let the next kernel begin, it took 10.0 us, with the last 512 7.4
+  // ---- overlap of a product with the next one. Larger matrices gain less than 1 us, and some lose more, because thread
+  // blocks that begin early are not spread evenly. If all 7813 thread blocks of tridiag let the next kernel begin, it
+  // took 10.0 us, with the last 512 7.4
   static constexpr size_t   NEXT_BYTES  = 24 << 20; // of the matrix and the vectors
   static constexpr unsigned NEXT_BLOCKS = 512;
 
@@ -80,9 +78,8 @@ struct Tuning {
   // threads; small, so that ten thread blocks with 48 registers per thread fit on a multiprocessor
   static constexpr int DIAGONALS_BLOCK = 128;
   // Warps that look at marks, or compute inner products, multiply up to DIAGONALS_SLICES slices of 3, 5 or 7 steps, one
-  // after the other. Time in us on an H200 with 1, 2, 3, 4, 6 and 8 slices: bratu:100 9.9, 9.6, 9.4, 10.3, 9.7, 10.1,
-  // bratu:128 24.6, 23.1, 22.6, 24.6, 23.9, 24.6, bratu:200 -, 76.4, 73.3, 72.2, 72.6, 72.8. The number is chosen so
-  // that the last round of warps is nearly full
+  // after the other: as many that the last round of warps is nearly full. us on an H200 with 1, 2, 3 and 4 slices:
+  // bratu:128 24.6, 23.1, 22.6, 24.6, bratu:200 -, 76.4, 73.3, 72.2
   static constexpr int DIAGONALS_SLICES = 4;
   static constexpr int DIAGONALS_WARPS  = 40; // warps that fit on a multiprocessor
   static constexpr int EQUAL_SHARE      = 16; // products look for marks if more than one step in this many is marked
@@ -141,21 +138,18 @@ struct Tuning {
   static constexpr double TILE_CLOSE = 0.6;
   static constexpr double TILE_SHARE = 0.4;
 
-  // ---- products with several columns. The times are in us, for 2, 4 and 8 columns, on an H200
+  // ---- products with several columns
   static constexpr int COLUMNS_BLOCK  = 256; // threads
   static constexpr int COLUMNS_BYTES  = 192; // bytes of the sums that a thread keeps
   static constexpr int COLUMNS_PANELS = 8;   // panels per launch
-  // Diagonals of single entries, 7 points on 200^3: 186, 272, 434 with 1152 threads per multiprocessor, and 184, 265,
-  // 449 with 1280, which have fewer registers each. With thread blocks of 256: 198, 286, 452 with 1024 threads, 187,
-  // 271, 459 with 1280, 287, 306, 670 with 1536. With 1024 threads in blocks of 512: 213, 293, 455; in blocks of 1024:
-  // 237, 312, 466. Streaming stores make no difference
+  // Diagonals of single entries, the best of 128 to 1024 threads, and of 768 to 1536 per multiprocessor: 7 points on
+  // 200^3, 2, 4 and 8 columns, in us on an H200: 184, 265, 434
   static constexpr int COLUMNS_BLOCK_ONE     = 128;
   static constexpr int COLUMNS_THREADS       = 1280; // threads per multiprocessor that the registers must suffice for
   static constexpr int COLUMNS_THREADS_EIGHT = 1152; // the same for eight columns
-  // loads of x issued at once. With 16 and 768 threads: 204, 265, 443; 16 and 1024 threads: 289, 291, 469
-  static constexpr int COLUMNS_LOADS = 8;
+  static constexpr int COLUMNS_LOADS         = 8;    // loads of x issued at once; 16: 204, 265, 443
   // Single entries in slices, with X copied by rows. google: 58, 106, 230 with 768 threads per multiprocessor, 63, 119,
-  // 248 with 1024, 79, 168, 284 with 1280; with one product per column: 81, 167, 328
+  // 248 with 1024; with one product per column: 81, 167, 328
   static constexpr int ENTRIES_BLOCK   = 128; // threads
   static constexpr int ENTRIES_THREADS = 768; // threads per multiprocessor that the registers must suffice for
   static constexpr int ENTRIES_STEPS   = 8;   // steps in shared memory at a time
