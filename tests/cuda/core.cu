@@ -452,7 +452,6 @@ static void TestMatrices(std::vector<Matrix> &matrices, const std::vector<Layout
       if (quick && !few && (l + tested) % 4) continue;
       if (race) printf("%s, %s\n", A.name, layouts[l].name);
       const int turn               = (int)(l + tested) / (quick && !few ? 4 : 1);
-      spmv::limits.shared_lines    = turn % 2 ? 0 : 33;       // x in shared memory, or not
       spmv::limits.diagonals_warps = turn / 2 % 2 ? 0 : 1000; // several slices per warp, or one
       spmv::limits.tile_lines      = turn / 2 % 2 ? 0 : 33;   // tiles, or none
       Products(A, layouts[l], (l & 1) ? WIDEST : 4, streams).Test();

@@ -82,7 +82,6 @@ struct Tuning {
   // bratu:128 24.6, 23.1, 22.6, 24.6, bratu:200 -, 76.4, 73.3, 72.2
   static constexpr int DIAGONALS_SLICES = 4;
   static constexpr int DIAGONALS_WARPS  = 40; // warps that fit on a multiprocessor
-  static constexpr int EQUAL_SHARE      = 16; // products look for marks if more than one step in this many is marked
   // a step of node blocks is marked if lanes with other blocks are in so many of the four bytes of its mask
   static constexpr int EXCEPTED_BYTES = 2;
   // slices are padded to equal numbers of steps if that adds at most one step in this many
@@ -94,16 +93,6 @@ struct Tuning {
   // With few units, windows are smaller but have about this number of slices: a warp took 250 us for 1024 slices of one
   // unit each
   static constexpr int SLICES_OF_WINDOW = 64;
-  // Single entries multiply x in shared memory if x fits there (29,000 columns in double precision) and its reads are
-  // scattered: 32 lanes read it from at least SHARED_LINES cache lines. Time in us on an H100, x in shared memory / in
-  // the L1 cache: random:20000 (26 lines) 31.8 / 34.6; rows of 60 random columns of 27,000 7.5 / 10.8; of 240 within
-  // 4000 of the diagonal (22) 20.8 / 21.0, in evchyb's order (26) 24.1 / 27.3. But of 60 within 1000 (19) 7.4 / 6.1; of
-  // 240 within 1000 (11) 21.3 / 19.5
-  static constexpr int SHARED_LINES = 20;
-  // The values must take at least 1/SHARED_SHARE of the bytes of all copies of x: 40 random columns (0.29) 6.9 / 7.8.
-  // With less: 20 random columns of 1000 (0.18) 2.21 / 2.10, of 27,000 (0.15) 5.6 / 6.0
-  static constexpr int SHARED_SHARE = 4;
-  static constexpr int SHARED_BLOCK = 1024; // threads
   // Values that stay in the L2 cache from one product to the next, if there are so few rows that the vectors leave room
   // for them. Time in us on an H200 with 0, 12 and 20 MB of values kept (twins in quotes): 'bmwcra_1' (149,000 rows)
   // 26.2, 22.3, 21.8, tsopf (38,000) 37.0, 34.2, 33.4, 'crankseg_2' (64,000) 40.1, 37.7, 37.0, random:20000 32.1, 30.5,
@@ -219,7 +208,6 @@ struct Limits {
   int diagonals_warps = Tuning::DIAGONALS_WARPS; // 0: always the most slices per warp; 1000: one for small matrices
   int groups_mean     = Tuning::GROUPS_MEAN;     // INT_MAX: row groups of any length
   int l2_fit          = Tuning::L2_FIT;          // INT_MAX: values stay in the L2 cache, however few they are
-  int shared_lines    = Tuning::SHARED_LINES;    // 0: x in shared memory wherever it fits; more than 32: nowhere
   int tile_least      = Tuning::TILE_LEAST;      // 0: tiles for any number of rows
   int tile_lines      = Tuning::TILE_LINES;      // 0: tiles wherever they are possible; more than 32: nowhere
   int krylov_partials = Tuning::KRYLOV_PARTIALS; // 0: a kernel of its own adds the sums of a product

@@ -42,17 +42,15 @@ public:
   {
     return buffer;
   }
-  // Returns false if there is no memory. The buffer is followed by a page
+  // Returns false if there is no memory
   bool Create(int device)
   {
     if (!buffer) {
-      if (cudaHostAlloc((void **)&buffer, CHUNK + PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable) !=
-          cudaSuccess) {
+      if (cudaHostAlloc((void **)&buffer, CHUNK, cudaHostAllocPortable) != cudaSuccess) {
         (void)cudaGetLastError();
         buffer = nullptr;
         return false;
       }
-      PinnedWordOffer((unsigned *)(buffer + CHUNK));
     }
     if (stream && gpu != device) FreeStream();
     gpu = device;
@@ -272,7 +270,6 @@ cudaError_t SpMVCudaFinalize(void)
 {
   using namespace spmv;
   PrepareFinalize();
-  SPMV_TRY(PinnedWordFinalize());
   for (auto &lane : lanes) SPMV_TRY(lane.Free());
   return PoolFinalize();
 }

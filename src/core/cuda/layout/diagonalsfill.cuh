@@ -17,8 +17,6 @@ template <int STEPS> struct FillShape {
   static constexpr size_t SHARED = (size_t)Tuning::FILL_BLOCK * STRIDE * sizeof(Scalar);
 };
 
-constexpr int EQUALS = 256; // counters of marks, because a single one would delay the slices of a large matrix
-
 // Whether these lanes, whose node blocks differ from the common one, are in so many of the four bytes of a step's mask
 // that the step is not marked
 __device__ __forceinline__ bool TooMany(unsigned lanes)
@@ -51,14 +49,13 @@ template <class V, int BS> __device__ __forceinline__ int LaneOfMost(const Scala
 }
 
 // Marks steps of node blocks, from `step` on. like: bit b says whether the lane's block of step b equals that of lane
-// from[b]. Returns how many it marked
+// from[b]
 template <class V, int BS, int BATCH>
-__device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like, const int (&from)[BATCH],
-                                          const V *value, V *equal_value, unsigned *equal)
+__device__ __forceinline__ void MarkBlocks(int64_t step, int steps, unsigned like, const int (&from)[BATCH],
+                                           const V *value, V *equal_value, unsigned *equal)
 {
-  const int lane   = threadIdx.x % WARP;
-  unsigned  mine   = 0;
-  int       marked = 0;
+  const int lane = threadIdx.x % WARP;
+  unsigned  mine = 0;
   __syncwarp(); // all lanes have written their values
 #pragma unroll
   for (int b = 0; b < BATCH; b++) {
@@ -68,10 +65,8 @@ __device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like
     for (int e = lane; e < BS * BS; e += WARP)
       equal_value[(step + b) * (BS * BS) + e] = value[((step + b) * (BS * BS) + e) * WARP + from[b]];
     if (lane == b) mine = lanes;
-    marked++;
   }
   if (lane < min(BATCH, steps)) equal[step + lane] = mine;
-  return marked;
 }
 
 // Both the steps and a lane's entries are in the order of the columns. So the entries of a few steps are consecutive in
@@ -79,7 +74,7 @@ __device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like
 // they fit. STEPS > 0: all slices have this many steps
 template <int STEPS, class V, class I>
 __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const int *value_index, const Scalar *a,
-                             V *value, V *equal_value, int2 *pattern_of_slice, unsigned *equals)
+                             V *value, V *equal_value, int2 *pattern_of_slice)
 {
   constexpr int BATCH = FillShape<STEPS>::BATCH, STRIDE = FillShape<STEPS>::STRIDE;
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
@@ -134,9 +129,7 @@ __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const i
     if (whole) mine += count;
     if (k0 < WARP) marks |= same << k0; // the other steps have none
   }
-  if (lane) return;
-  pattern_of_slice[s].y = (int)marks;
-  atomicAdd(equals + s % EQUALS, __popc(marks));
+  if (lane == 0) pattern_of_slice[s].y = (int)marks;
 }
 
 // steps of node blocks that a warp takes at once
@@ -147,7 +140,7 @@ static_assert(NODES_BATCH <= WARP);
 template <int BS, class V, class I>
 __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_NODES_BLOCKS)
     fill_nodes(View<I> v, DiagonalArgs args, bool uniform, int staged, const int *value_index, const Scalar *a,
-               V *value, V *equal_value, unsigned *equal, unsigned *equals)
+               V *value, V *equal_value, unsigned *equal)
 {
   const int s = (int)blockIdx.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP,
             unit        = s * WARP + lane;
@@ -161,8 +154,7 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
   V             *to     = value + first * (BS * BS * WARP) + lane;
   Scalar        *shared = (Scalar *)spmv_shared;
   int            done = 0, counted = 0; // the lane's blocks in the first steps; how many steps these are
-  unsigned       total = 0;
-  const auto     own   = [&](int k) { return Lanes(step[k]) >> lane & 1; }; // whether the lane has a block in a step
+  const auto     own = [&](int k) { return Lanes(step[k]) >> lane & 1; }; // whether the lane has a block in a step
   for (int staged0 = 0; staged0 < steps; staged0 += staged) {
     const int end = min(staged0 + staged, steps);
     for (; counted < staged0; counted++) done += own(counted);
@@ -200,17 +192,16 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
           }
         }
       }
-      total += MarkBlocks<V, BS>(first + k0, end - k0, same, like, value, equal_value, equal);
+      MarkBlocks<V, BS>(first + k0, end - k0, same, like, value, equal_value, equal);
     }
   }
-  if (lane == 0) atomicAdd(equals + s % EQUALS, total);
 }
 
 template <class V, int STEPS, class I> cudaError_t Fill(const View<I> &v, const FillArgs &f, cudaStream_t stream)
 {
   const unsigned grid = Blocks((int64_t)f.args.slices * WARP, Tuning::FILL_BLOCK);
   fill_entries<STEPS><<<grid, Tuning::FILL_BLOCK, FillShape<STEPS>::SHARED, stream>>>(
-      v, f.args, f.uniform, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.pattern_of_slice, f.equals);
+      v, f.args, f.uniform, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.pattern_of_slice);
   return cudaGetLastError();
 }
 
@@ -220,7 +211,7 @@ template <class V, int BS, class I> cudaError_t FillNodes(const View<I> &v, cons
   Staging   s;
   SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<BS, V, I>, f.args.steps, NODES_BATCH, &s));
   fill_nodes<BS><<<f.args.slices, PetscMax(warps, 1) * WARP, s.shared, stream>>>(
-      v, f.args, f.uniform, s.steps, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.equal, f.equals);
+      v, f.args, f.uniform, s.steps, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.equal);
   return cudaGetLastError();
 }
 

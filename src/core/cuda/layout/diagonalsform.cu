@@ -206,11 +206,8 @@ cudaError_t DiagonalStore::Allocate(Array<int64_t> &count, cudaStream_t stream)
     SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, count, first_value);
   }
   if (bs > 1) SPMV_TRY(equal.AllocZero(steps, stream));
-  SPMV_TRY(equals.Alloc(EQUALS, stream));
   SPMV_TRY(value.AllocZero((size_t)(steps * WARP * bs * bs) * StoredSize(single), stream));
   SPMV_TRY(equal_value.Alloc((size_t)steps * bs * bs * StoredSize(single), stream));
-  SPMV_TRY(PinnedWord(&report));
-  *report               = UINT_MAX;
   args.pattern_of_slice = pattern_of_slice;
   args.first_value      = first_value;
   args.step             = step;

@@ -65,7 +65,6 @@ struct Panels {
   int64_t  x[MAX_WIDTH];
   unsigned panels;
   int      width, count; // of each panel: the columns that the kernel has sums for, and those that exist
-  bool     marked;       // diagonals: look for steps of equal values
 };
 template <class A> struct WithPanels {
   A      args;
@@ -180,7 +179,7 @@ cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, in
   for (int64_t first = 0, left = columns.count; left; first = columns.count - left) {
     const Operands now   = v.From(first, columns);
     const int      width = PanelWidth(bs, left), count = (int)PetscMin((int64_t)width, left);
-    Panels         p = {columns, {}, (unsigned)PetscMax((int64_t)1, PetscMin(most, left / width)), width, count, false};
+    Panels         p = {columns, {}, (unsigned)PetscMax((int64_t)1, PetscMin(most, left / width)), width, count};
     for (int q = 0; q < width; q++) p.x[q] = PetscMin(q, count - 1) * columns.ldx * (int64_t)sizeof(Scalar);
     SPMV_TRY(left == 1 ? store.Multiply({form, now}, stream) : launch(blocks * p.panels, now, p));
     left -= (int64_t)p.panels * count;

@@ -66,7 +66,7 @@ struct FillArgs {
   const Scalar *a;
   char         *value, *equal_value;
   int2         *pattern_of_slice;
-  unsigned     *equal, *equals;
+  unsigned     *equal;
 };
 
 // A matrix in diagonals, without values: diagonalsform.cu
@@ -75,15 +75,10 @@ struct DiagonalStore : _n_SpMVCudaStore {
   bool            uniform = true;
   DiagonalArgs    args    = {};
   int64_t         steps   = 0; // stored steps
-  Array<unsigned> first_value, equal, equals;
+  Array<unsigned> first_value, equal;
   Array<int2>     pattern_of_slice, step;
   Array<char>     value, equal_value;
-  unsigned       *report = nullptr; // a PinnedWord()
 
-  ~DiagonalStore() override
-  {
-    PinnedWordFree(report); // SpMVCudaDestroy() has waited for the kernels that write to it
-  }
   // Finds the diagonals of all slices. *formed is false if they would store more than `limit`, or cannot be stored
   cudaError_t Form(const SpMVCudaCSR &, int64_t limit, bool *formed, cudaStream_t);
 
@@ -97,9 +92,9 @@ private:
   kernel loads all kernels of its file, and that takes about 25 us for each of them: the 253 kernels of this layout took
   6 to 8 ms on an H200.
 */
-const void *DiagonalsFused(const DiagonalsVariant &, bool marked);
-const void *DiagonalsSingle(Use, const DiagonalsVariant &, bool marked);   // MULT or FUSED, values stored as Single
-const void *DiagonalsWithSums(Use, const DiagonalsVariant &, bool marked); // DOT or DOTS
+const void *DiagonalsFused(const DiagonalsVariant &);
+const void *DiagonalsSingle(Use, const DiagonalsVariant &);   // MULT or FUSED, values stored as Single
+const void *DiagonalsWithSums(Use, const DiagonalsVariant &); // DOT or DOTS
 cudaError_t FillDiagonalsSingle(const SpMVCudaCSR &, const Nodes &, const FillArgs &, cudaStream_t);
 
 } // namespace spmv

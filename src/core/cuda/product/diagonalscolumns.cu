@@ -45,9 +45,9 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
   const V      *value   = (const V *)args.value + first * (WARP * BS * BS);
   const V      *same    = (const V *)args.equal_value + first * (BS * BS);
   // marks of the first 32 steps; the other steps are read in full
-  unsigned equal = BS == 1 && panels.marked ? (unsigned)pattern.y : 0;
+  unsigned equal = BS == 1 ? (unsigned)pattern.y : 0;
   // lanes of each step that have the same node block
-  const unsigned *alike = BS > 1 && panels.marked ? args.equal + first : nullptr;
+  const unsigned *alike = BS > 1 ? args.equal + first : nullptr;
   Scalar          d[K][BS];
 
 #pragma unroll
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
     int      distance[BATCH];
     bool     has[BATCH];
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) lanes[b] = alike && (BATCH == 1 || b < left) ? LoadOrdered(alike + b) : 0;
+    for (int b = 0; b < BATCH; b++) lanes[b] = BS > 1 && (BATCH == 1 || b < left) ? LoadOrdered(alike + b) : 0;
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const bool marked = BS == 1 ? equal >> b & 1 : lanes[b] >> lane & 1;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
       }
     }
     AddColumns<BS, BATCH, K, GROUP>(a, has, distance, waited, x, panels, d);
-    if (BS > 1 && alike) alike += BATCH;
+    if (BS > 1) alike += BATCH;
   }
   const Panel again(panels);
   WriteColumns<BS, K>(form, panels, (int64_t)unit * BS, d, z ? z + again.first * panels.columns.ldz : nullptr,

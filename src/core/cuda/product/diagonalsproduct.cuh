@@ -25,18 +25,18 @@ template <int COUNT> __device__ __forceinline__ bool HaveAllLanes(const int2 (&s
 
 // Whether the warps of a kernel multiply several slices one after the other. With 9 steps, 64 registers would not
 // suffice
-__host__ __device__ constexpr bool Loops(int steps, bool equal, Use use)
+__host__ __device__ constexpr bool Loops(int steps)
 {
-  return (steps == 3 || steps == 5 || steps == 7) && (equal || HasSums(use));
+  return steps == 3 || steps == 5 || steps == 7;
 }
 
 // The threads that must fit on a multiprocessor, which limits the registers of a thread: 48, 56, 64 or 128. Complex
 // numbers would not fit in 64
-constexpr int Resident(int bs, int steps, bool equal, Use use)
+constexpr int Resident(int bs, int steps, Use use)
 {
   if (sizeof(Scalar) > 8 || bs > 1) return 512;
   if (HasSums(use)) return 1024;
-  return Loops(steps, equal, use) ? 1280 : 1024;
+  return Loops(steps) ? 1280 : 1024;
 }
 
 // Whether the kernel may wait for the previous one only before x is read. Node blocks would need more registers
@@ -44,10 +44,9 @@ template <int BS> constexpr bool LATE = BS == 1;
 
 /*
   The product of a slice's units with x, as far as its steps were added, and its next steps. STEPS > 0: the number of
-  steps; all loads are issued before the first is used. EQUAL: some steps are marked; otherwise nothing waits for the
-  marks
+  steps; all loads are issued before the first is used
 */
-template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
+template <class V, int BS, int STEPS> struct SliceProduct {
   const Args     &args;
   int2            pattern;
   SpMVCudaForm    form;
@@ -91,14 +90,14 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     unsigned       lanes[COUNT]; // of node blocks that have the value of their step
     const auto     in = [=](int b) { return FULL || has >> b & 1; };
 #pragma unroll
-    for (int b = 0; b < COUNT; b++) lanes[b] = EQUAL && BS > 1 && in(b) ? LoadOrdered(equal + k0 + b) : 0;
+    for (int b = 0; b < COUNT; b++) lanes[b] = BS > 1 && in(b) ? LoadOrdered(equal + k0 + b) : 0;
 #pragma unroll
     for (int b = 0; b < COUNT; b++) {
-      const bool marked = EQUAL && BS > 1 && lanes[b] & bit;
+      const bool marked = BS > 1 && lanes[b] & bit;
       const V   *p      = marked ? common + b * (BS * BS) : a + b * (WARP * BS * BS);
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) {
-        if (EQUAL && BS == 1)
+        if (BS == 1)
           v[b][i] = Traits<V>::template either<FULL>(marks, has, b, common + b, a + b * WARP);
         else
           v[b][i] = in(b) ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
@@ -122,7 +121,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
       }
       return true;
     };
-    if (UNMASKED && EQUAL && pattern.x == args.frequent.first)
+    if (UNMASKED && pattern.x == args.frequent.first)
       return unmasked([&](int b) { return args.frequent.offset[k0 + b]; });
 #pragma unroll
     for (int b = 0; b < COUNT; b++) now[b] = in(b) ? __ldg(here + b) : make_int2(0, 0);
@@ -187,23 +186,23 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
   Multiplies slice s. STEPS > 0: all slices have this many steps. Only with ANY_LENGTH do loads wait for first_value. V:
   the type of the stored values. sums: the inner products of the epilogue, to which it adds those of the unit
 */
-template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, Use USE>
+template <class V, int BS, int STEPS, Lengths LENGTHS, Use USE>
 __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &arguments, int s, int2 pattern,
                                               SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y,
                                               PetscReal (&sums)[EpilogueOf<USE>::NUMBERS])
 {
-  constexpr bool UNIFORM = LENGTHS != ANY_LENGTH, LOOPS = Loops(STEPS, EQUAL, USE);
+  constexpr bool UNIFORM = LENGTHS != ANY_LENGTH, LOOPS = Loops(STEPS);
 
   const Args &args = ArgsOf(arguments);
   const int   unit = s * WARP + (int)(threadIdx.x % WARP);
   if constexpr (USE == DOTS) {
     if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
   }
-  const int                         slot  = USE == FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
-  const int                         total = STEPS ? STEPS : args.steps;
-  const int64_t                     first = UNIFORM ? (int64_t)s * total : args.first_value[s];
-  const int                         steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
-  SliceProduct<V, BS, STEPS, EQUAL> product(args, s, pattern, first, form, x, unit);
+  const int                  slot  = USE == FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
+  const int                  total = STEPS ? STEPS : args.steps;
+  const int64_t              first = UNIFORM ? (int64_t)s * total : args.first_value[s];
+  const int                  steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
+  SliceProduct<V, BS, STEPS> product(args, s, pattern, first, form, x, unit);
   Scalar(&d)[BS] = product.d;
   product.AddAll(steps);
   const Waited waited = LATE<BS> && !STEPS ? AwaitLate<USE>() : Waited::Before(); // if the slice has no steps
@@ -230,8 +229,8 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   warps with few steps run for so short a time that a few more instructions, or loads in a different order, make a
   difference. DOT, DOTS (for a square matrix): all threads take part until the end.
 */
-template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, Use USE>
-__global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, EQUAL, USE) / BLOCK)
+template <class V, int BS, int STEPS, Lengths LENGTHS, Use USE>
+__global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, USE) / BLOCK)
     diagonals(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Args &args  = ArgsOf(arguments);
@@ -246,9 +245,9 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, EQUAL, USE) / BLOCK
   if (USE == FUSED ? blockIdx.x == 0 && threadIdx.x < WARP : !LATE<BS> || !args.settled)
     AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   const auto multiply = [&](int s, int2 pattern) {
-    MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, USE>(arguments, s, pattern, form, x, z, y, sums);
+    MultiplySlice<V, BS, STEPS, LENGTHS, USE>(arguments, s, pattern, form, x, z, y, sums);
   };
-  if constexpr (Loops(STEPS, EQUAL, USE)) {
+  if constexpr (Loops(STEPS)) {
     const int begin = warp * args.slices_of_warp, end = min(begin + args.slices_of_warp, args.slices);
     int2      next = begin < end ? LoadOrdered(args.pattern_of_slice + begin) : make_int2(0, 0);
 #pragma unroll 1
@@ -290,14 +289,11 @@ template <class F> const void *WithVariant(const DiagonalsVariant &v, F f)
   });
 }
 
-template <class V, Use USE> const void *ProductOf(const DiagonalsVariant &variant, bool marked)
+template <class V, Use USE> const void *ProductOf(const DiagonalsVariant &variant)
 {
-  return WithVariant(variant, [=](auto t) {
+  return WithVariant(variant, [](auto t) {
     using T = decltype(t);
-    // for products with sums, fewer kernels make a smaller library
-    constexpr bool ALWAYS = USE == DOTS || (USE == DOT && T::BS > 1);
-    return marked ? (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, true, USE>
-                  : (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, ALWAYS, USE>;
+    return (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, USE>;
   });
 }
 

@@ -108,12 +108,6 @@ __device__ __forceinline__ Slice ReadSlice(const SliceArgs &args, int s)
   return AsSlice(LoadOrdered(half), LoadOrdered(half + 1));
 }
 
-// Products that copy x, of n numbers, to shared memory
-struct SharedArgs {
-  SliceArgs args;
-  int       n;
-};
-
 // Products with several columns, one after the other in one kernel: `blocks` thread blocks for each column
 struct EachColumn {
   SliceArgs args;
