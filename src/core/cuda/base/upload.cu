@@ -161,9 +161,10 @@ bool HasThreads()
 static cudaError_t Transfer(bool back, int count, void *const device[], void *const host[], const size_t bytes[])
 {
   using namespace spmv;
-  std::vector<Piece> pieces;
-  size_t             total = 0;
-  int                gpu;
+  const cudaMemcpyKind direction = back ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
+  std::vector<Piece>   pieces;
+  size_t               total = 0;
+  int                  gpu;
 
   for (int a = 0; a < count; a++) total += bytes[a];
   SPMV_TRY(cudaGetDevice(&gpu));
@@ -180,11 +181,7 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
   if (threads < 2) {
     PrepareEnd();
     for (int a = 0; a < count; a++) {
-      if (!bytes[a]) continue;
-      if (back)
-        SPMV_TRY(cudaMemcpy(host[a], device[a], bytes[a], cudaMemcpyDeviceToHost));
-      else
-        SPMV_TRY(cudaMemcpy(device[a], host[a], bytes[a], cudaMemcpyHostToDevice));
+      if (bytes[a]) SPMV_TRY(cudaMemcpy(back ? host[a] : device[a], back ? device[a] : host[a], bytes[a], direction));
     }
     return cudaStreamSynchronize(nullptr); // cudaMemcpy() may return as soon as the host's array has been read
   }

@@ -224,37 +224,28 @@ __global__ void measure(View<I> v, int count, Slice *slice, const int *order, in
   Slice self  = slice[s];
   int   least = INT_MAX, most = -1, tail = WARP, start = 0;
   // one index serves all rows of a group anyway
-  bool runs = narrow && !tiled && LogT(self.shape) == 5 && !HasGroups(self.shape), line = runs;
+  bool line = narrow && !tiled && LogT(self.shape) == 5 && !HasGroups(self.shape);
   auto find = [&](int k, bool own, int entry, int64_t start_of_row) {
-    const int col = own ? v.col(start_of_row, entry) : -1;
+    const int      col   = own ? v.col(start_of_row, entry) : -1;
+    const unsigned lanes = __ballot_sync(ALL, own);
     if (own) {
       least = min(least, col);
       most  = max(most, col);
     }
-    if (HasGroups(self.shape)) {
-      const unsigned lanes = __ballot_sync(ALL, own);
-      tail                 = lanes ? WARP - __clz((int)lanes) : 1;
-    }
-    if (runs) {
-      const int first = __shfl_sync(ALL, col, 0);
-      tail            = __popc(__ballot_sync(ALL, own)); // at the end, the lanes of the last step
-      runs            = __all_sync(ALL, !own || col - lane == first);
-      if (k == 0) start = first;
-      line = line && first == start + k * WARP;
-    }
+    if (k == 0) start = __shfl_sync(ALL, col, 0);
+    line = line && __all_sync(ALL, !own || col == start + k * WARP + lane);
+    tail = lanes ? WARP - __clz((int)lanes) : 1; // at the end, the lanes of the last step
   };
   if (!tiled) entries(v, self, order, chunk, find);
   least = __reduce_min_sync(ALL, least);
   most  = __reduce_max_sync(ALL, most);
   if (lane) return;
   const int steps = self.steps << LogU(self.shape);
-  const int mode  = runs                                                              ? (line ? LINE : RUNS)
-                    : tiled || (narrow && most >= 0 && most - least < (int)NO_COLUMN) ? NARROW
-                                                                                      : WIDE;
+  const int mode  = line ? LINE : tiled || (narrow && most >= 0 && most - least < (int)NO_COLUMN) ? NARROW : WIDE;
   slice[s].base   = mode == NARROW ? least : mode == LINE ? start : 0;
-  slice[s].shape  = self.shape | mode << 5 | (runs || HasGroups(self.shape) ? tail << 17 : 0);
+  slice[s].shape  = self.shape | mode << 5 | (line || HasGroups(self.shape) ? tail << 17 : 0);
   values[s]       = (int64_t)steps * Rows(self.shape);
-  indices[s]      = mode == LINE ? 0 : mode == RUNS ? (steps + 7) / 8 : (int64_t)steps * (mode == NARROW ? 2 : 4);
+  indices[s]      = mode == LINE ? 0 : (int64_t)steps * (mode == NARROW ? 2 : 4);
 }
 
 template <class I>
@@ -273,8 +264,6 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
       ((int *)p)[k * WARP + lane] = col;
     else if (mode == NARROW)
       ((unsigned short *)p)[k * WARP + lane] = (unsigned short)(own ? col - self.base : NO_COLUMN);
-    else if (mode == RUNS && lane == 0)
-      ((int *)p)[k] = col;
   });
   if (lane == 0) {
     slice[s].value = (unsigned)values[s];

@@ -20,18 +20,20 @@ __host__ __device__ constexpr int ColumnsBlock(int bs)
   return bs == 1 ? Tuning::COLUMNS_BLOCK_ONE : Tuning::COLUMNS_BLOCK;
 }
 
-// Whether a thread has enough registers for panels of this width, a power of two
-template <int BS> constexpr bool HasWidth(int width)
+// The widest panel for which a thread has enough registers
+constexpr int WidestPanel(int bs)
 {
-  return width <= MAX_WIDTH && width * BS * (int)sizeof(Scalar) <= Tuning::COLUMNS_BYTES;
+  int width = MAX_WIDTH;
+  while (width > 2 && width * bs * (int)sizeof(Scalar) > Tuning::COLUMNS_BYTES) width /= 2;
+  return width;
 }
 // Returns of(k), where k is the panel width as a compile-time constant; kernels are compiled for some widths only
 template <int BS, class F> const void *OfWidth(int width, F of)
 {
-  if constexpr (HasWidth<BS>(8)) {
+  if constexpr (WidestPanel(BS) >= 8) {
     if (width == 8) return of(std::integral_constant<int, 8>());
   }
-  if constexpr (HasWidth<BS>(4)) {
+  if constexpr (WidestPanel(BS) >= 4) {
     if (width == 4) return of(std::integral_constant<int, 4>());
   }
   return of(std::integral_constant<int, 2>());
@@ -43,12 +45,6 @@ template <template <class V, int BS> class Of> const void *OfStored(bool single,
     using V = decltype(type);
     return WithNodeSize(bs, [=](auto size) { return Of<V, size>::Pick(width); });
   });
-}
-inline int WidestPanel(int bs)
-{
-  int width = MAX_WIDTH;
-  while (width > 2 && width * bs * (int)sizeof(Scalar) > Tuning::COLUMNS_BYTES) width /= 2;
-  return width;
 }
 inline int PanelWidth(int bs, int64_t count)
 {

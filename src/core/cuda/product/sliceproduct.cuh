@@ -119,9 +119,7 @@ __device__ __forceinline__ void AddEntries(const SliceArgs &args, const Slice &s
       else if (MODE == NARROW)
         col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
       else
-        col[b] = in && (k < steps - 1 || lane < Tail(self.shape))
-                     ? (MODE == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane
-                     : -1;
+        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? self.base + k * WARP + lane : -1;
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++) {
         v[b][i] =

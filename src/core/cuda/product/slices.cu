@@ -9,8 +9,8 @@
   slicesform.cu forms the slices. Row groups, which groups.cu multiplies, are units of a different number of rows in
   each slice. Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. Units that
   are shorter than their slice are filled up with marked entries that read no x. Columns are 32-bit numbers, or 16-bit
-  distances from the slice's smallest column. If each step of a one-unit slice is a run of columns, one number per step
-  is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
+  distances from the slice's smallest column. If a slice of one unit is one run of columns, none is stored. Slices with
+  much work come first, so that they do not finish last.
 */
 #include "core/cuda/base/prepare.cuh"
 #include "sliceproduct.cuh"
@@ -39,12 +39,8 @@ __device__ __forceinline__ void add_slice(const Args &args, const Slice &self, i
     AddEntries<V, BS, BS, U, WIDE, BATCH>(args, self, value, lane, form, wait, x, d);
   else if (U > 1 || mode == NARROW)
     AddEntries<V, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
-  else if constexpr (U == 1) {
-    if (mode == LINE)
-      AddEntries<V, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, wait, x, d);
-    else
-      AddEntries<V, BS, BS, U, RUNS, BATCH>(args, self, value, lane, form, wait, x, d);
-  }
+  else if constexpr (U == 1)
+    AddEntries<V, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, wait, x, d);
 }
 
 // The code that follows the loops exists only once
