@@ -33,7 +33,7 @@ struct Tuning {
   // product only to within a few percent
   static constexpr double INCOMPLETE_GAIN = 0.97;
 
-  // ---- row groups. One H200, us, single entries / groups: twins of msdoor 58 / 46, ldoor 135 / 103. Groups are used if
+  // ---- row groups. One H200, us, single entries / groups: twins of msdoor 58 / 46, ldoor 135 / 103. They are used if
   // their columns are at most this fraction of the entries: they then take at most 92 % of the bytes
   static constexpr double GROUPS_SHARE = 0.6;
   // and if rows have at most this number of entries on average: long rows read x in runs, whose columns take no bytes.
@@ -68,9 +68,9 @@ struct Tuning {
   static constexpr int CHUNK_LEAST = 1024; // CHUNK_BULK is halved, at most down to this, while there are fewer than
   static constexpr int CHUNKS      = 12;   // parts per multiprocessor
 
-  // ---- overlap of a product with the next one. Larger matrices gain less than 1 us, and some lose more, because thread
-  // blocks that begin early are not spread evenly. If all 7813 thread blocks of tridiag let the next kernel begin, it
-  // took 10.0 us, with the last 512 7.4
+  // ---- overlap of a product with the next one. Larger matrices gain less than 1 us, and some lose more, because
+  // thread blocks that begin early are not spread evenly. If all 7813 thread blocks of tridiag let the next kernel
+  // begin, it took 10.0 us, with the last 512 7.4
   static constexpr size_t   NEXT_BYTES  = 24 << 20; // of the matrix and the vectors
   static constexpr unsigned NEXT_BLOCKS = 512;
 
@@ -94,18 +94,15 @@ struct Tuning {
   // unit each
   static constexpr int SLICES_OF_WINDOW = 64;
   // Values that stay in the L2 cache from one product to the next, if there are so few rows that the vectors leave room
-  // for them. Time in us on an H200 with 0, 12 and 20 MB of values kept (twins in quotes): 'bmwcra_1' (149,000 rows)
-  // 26.2, 22.3, 21.8, tsopf (38,000) 37.0, 34.2, 33.4, 'crankseg_2' (64,000) 40.1, 37.7, 37.0, random:20000 32.1, 30.5,
-  // 30.2; 28 MB gain no more. fem27:68:3:0.6 (943,000) gets slower: 96.3, 103.0, 102.9, and so does an iteration of
-  // devicecg on 60 nodes: 92, -, 99
+  // for them. us on an H200 with 0 and 12 MB of values kept: a twin of bmwcra_1 (149,000 rows) 26.2, 22.3, tsopf
+  // (38,000) 37.0, 34.2; but fem27:68:3:0.6 (943,000) 96.3, 103.0
   static constexpr int L2_FIT     = 2;  // values that take at most 1/L2_FIT of the cache stay there anyway
   static constexpr int L2_KEPT    = 4;  // values that take 1/L2_KEPT of the cache are kept
   static constexpr int L2_VECTORS = 16; // x and y together may take at most 1/L2_VECTORS of the cache
 
   // ---- tiles. One H200, us, linear tetrahedra and triangles in random order, with tiles / without: 405,000 rows of 16
-  // entries 28.3 / 55.6, 120,000 8.7 / 18.1, 60,000 4.5 / 10.1, a million rows of 7 36.2 / 55.5 in tiles of 1900 rows,
-  // 37.1 in tiles of 1280. Copying the x of the next tile meanwhile gains nothing. Node blocks gain nothing: 120,000
-  // nodes of 3 unknowns 46.2 / 45.5
+  // entries 28.3 / 55.6, 60,000 4.5 / 10.1, a million rows of 7 36.2 / 55.5. Copying the x of the next tile meanwhile
+  // gains nothing, nor do node blocks: 120,000 nodes of 3 unknowns 46.2 / 45.5
   static constexpr int TILE_BLOCK           = 512;      // threads
   static constexpr int TILES                = 2;        // thread blocks per multiprocessor
   static constexpr int TILE_SHARED          = 48 << 10; // bytes of x in shared memory; more is to be asked for
@@ -118,9 +115,7 @@ struct Tuning {
   static constexpr int TILE_CELL_SWEEPS     = 6;        // and from cell to cell
   static constexpr int TILE_SETUP_BLOCK     = 512;      // threads
   // 32 lanes read x from at least so many cache lines: 30 in random order. In reverse Cuthill-McKee order, the
-  // tetrahedra (20 lines) take 24.7 / 24.4, 26.5 with windows of this order as tiles; the triangles (11) 31.6 / 26.0.
-  // Slices of neighboring rows, without padding, read x from half as many lines but are slower: in a prototype 27.4 /
-  // 25.7 with x, 23.3 / 19.3 without x; slices as they are with x in shared memory, which nothing fills, take 23.2
+  // tetrahedra (20 lines) take 24.7 / 24.4, the triangles (11) 31.6 / 26.0
   static constexpr int TILE_LINES = 24;
   // Columns of a row's neighbors, and columns of all tiles, at most so many times as many as the entries: 0.31 and 0.15
   // for the tetrahedra, 0.40 and 0.18 for the triangles
@@ -152,10 +147,9 @@ struct Tuning {
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads
   static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once
-  // A thread block fills a slice of node blocks. It has at most so many warps; outside of diagonals, one for each
-  // FILL_NODES_VALUES values of a lane. With two warps, finite elements with 3 unknowns per node take 673 us instead of
-  // 418 in diagonals and 420 instead of 410 in slices. With eight, those with 2 unknowns and short rows take 114 us
-  // instead of 89
+  // A thread block fills a slice of node blocks. It has at most so many warps (with two, finite elements with 3
+  // unknowns per node in diagonals take 673 us instead of 418); outside of diagonals, one for each FILL_NODES_VALUES
+  // values of a lane (with eight, those with 2 unknowns and short rows take 114 us instead of 89)
   static constexpr int FILL_NODES_WARPS  = 8;
   static constexpr int FILL_NODES_VALUES = 16;
   // as many thread blocks of FILL_NODES_WARPS warps find enough registers on a multiprocessor
@@ -184,8 +178,7 @@ struct Tuning {
   static constexpr int KRYLOV_BLOCKS = 4;
   // The number of partial sums that a product's warps store, times the number of thread blocks of the next kernel. Up
   // to this limit, each of those thread blocks adds all sums, and no separate kernel is launched to add them. With 32^3
-  // rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of 13.0, and one of devicebcgs 13.8
-  // instead of 19.8; with 36^3 rows nothing was gained
+  // rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of 13.0; with 36^3 rows nothing was gained
   static constexpr int KRYLOV_PARTIALS = 1 << 17;
 
   // ---- pools of device memory. The work on an array of more than the largest size takes longer than cudaMalloc() and

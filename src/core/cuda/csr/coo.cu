@@ -323,7 +323,8 @@ cudaError_t SpMVCudaCOOCreate(const SpMVCudaIndices *indices, cudaStream_t strea
                 columns = indices->outside ? indices->N : indices->col[1] - indices->col[0];
   const int row_bits = BitsFor((uint64_t)PetscMax(rows - 1, 0)), col_bits = BitsFor((uint64_t)PetscMax(columns - 1, 0));
   *coo = nullptr;
-  if (row_bits + col_bits > 63 || indices->count[0] + indices->count[1] > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
+  if (row_bits + col_bits > 63 || indices->count[0] + indices->count[1] > SPMVCUDA_MAX_SIZE)
+    return cudaErrorNotSupported;
   SPMV_TRY(Supported());
   std::unique_ptr<_n_SpMVCudaCOO> map(new (std::nothrow) _n_SpMVCudaCOO);
   if (!map) return cudaErrorMemoryAllocation;

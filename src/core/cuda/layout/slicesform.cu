@@ -192,11 +192,10 @@ __global__ void write_slices(int places, int window, int windows, const int *len
            if (lane == 0) slice[s] = {0, 0, steps, Shape(lt, lu, false, units) | shape, first, 0, 0, 0};
            return;
          }
+         const int unit = order ? order[first] : first;
          for (int k = lane; k < parts; k += WARP) {
-           const int entries = min(r.chunk, length[first] - k * r.chunk);
-           slice[s + k]      = {
-                    0, 0,        (entries + WARP - 1) / WARP, Shape(5, 0, true, 1) | shape, order ? order[first] : first, 0,
-                    k, (int)part};
+           const int own = (min(r.chunk, length[first] - k * r.chunk) + WARP - 1) / WARP; // steps
+           slice[s + k]  = {0, 0, own, Shape(5, 0, true, 1) | shape, unit, 0, k, (int)part};
          }
          if (lane == 0) parts_of[part] = parts;
          part += parts;
