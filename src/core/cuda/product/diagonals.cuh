@@ -89,8 +89,7 @@ private:
 
 /*
   Kernels of the product that most programs do not use. They are in files of their own, because the first use of any
-  kernel loads all kernels of its file, and that takes about 25 us for each of them: the 253 kernels of this layout took
-  6 to 8 ms on an H200.
+  kernel loads all kernels of its file, and that takes about 25 us for each of them on an H200.
 */
 const void *DiagonalsFused(const DiagonalsVariant &);
 const void *DiagonalsSingle(Use, const DiagonalsVariant &);   // MULT or FUSED, values stored as Single
