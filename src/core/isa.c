@@ -9,8 +9,7 @@ static PetscBool SpMVGathersAreFast(void)
 {
   unsigned a, b, c, d;
 
-  return __builtin_cpu_is("intel") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 23 & 1) ? PETSC_TRUE
-                                                                                               : PETSC_FALSE;
+  return (PetscBool)(__builtin_cpu_is("intel") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 23 & 1));
 }
 #endif
 
@@ -19,11 +18,9 @@ static const SpMVKernels *active = NULL;
 static const SpMVKernels *SpMVKernelsOf(SpMVISA isa)
 {
 #if SPMV_HAVE_X86
-  const PetscBool avx2   = (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) ? PETSC_TRUE : PETSC_FALSE;
-  const PetscBool avx512 = (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                            __builtin_cpu_supports("avx512dq"))
-                               ? PETSC_TRUE
-                               : PETSC_FALSE;
+  const PetscBool avx2   = (PetscBool)(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+  const PetscBool avx512 = (PetscBool)(avx2 && __builtin_cpu_supports("avx512f") &&
+                                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"));
 
   if (isa == SPMV_ISA_AUTO)
     isa = avx512 ? (SpMVGathersAreFast() ? SPMV_ISA_AVX512_GATHER : SPMV_ISA_AVX512)

@@ -146,49 +146,34 @@ SPMV_INLINE void spmv_diag(SPMV_ARGS, const int rbs, const PetscBool distinct)
     const PetscInt     row   = R->row + s * 8 * rbs;
     const PetscScalar *xr    = x + row;
     const int         *code  = distinct ? B->code + B->list[R->slice + s] : NULL;
+    int                k     = 0;
     SPMV_ZERO8;
 
-    if (P->full) {
-      int k = 0;
+    if (rbs == 1 && P->full) {
+      for (; k + 2 <= w; k += 2) {
+        const PetscReal *v = distinct ? dval + (size_t)code[k] * SPMV_VECTOR : next;
+        const PetscReal *u = distinct ? dval + (size_t)code[k + 1] * SPMV_VECTOR : next + SPMV_VECTOR;
 
-      if (rbs == 1) {
-        for (; k + 2 <= w; k += 2) {
-          const PetscReal *v = distinct ? dval + (size_t)code[k] * SPMV_VECTOR : next;
-          const PetscReal *u = distinct ? dval + (size_t)code[k + 1] * SPMV_VECTOR : next + SPMV_VECTOR;
-
-          if (!distinct) {
-            SPMV_FETCH(v + SPMV_AHEAD);
-            SPMV_FETCH(u + SPMV_AHEAD);
-          }
-          a0 = v8_fma(v8_value(v), v8_strided(xr + off[k], 1), a0);
-          a1 = v8_fma(v8_value(u), v8_strided(xr + off[k + 1], 1), a1);
-          if (!distinct) next += 2 * SPMV_VECTOR;
+        if (!distinct) {
+          SPMV_FETCH(v + SPMV_AHEAD);
+          SPMV_FETCH(u + SPMV_AHEAD);
         }
+        a0 = v8_fma(v8_value(v), v8_strided(xr + off[k], 1), a0);
+        a1 = v8_fma(v8_value(u), v8_strided(xr + off[k + 1], 1), a1);
+        if (!distinct) next += 2 * SPMV_VECTOR;
       }
-      for (; k < w; k++) {
-        const PetscReal *v = distinct ? dval + (size_t)code[k] * (rbs * rbs * SPMV_VECTOR) : next;
+    }
+    for (; k < w; k++) {
+      const PetscReal *v   = distinct ? dval + (size_t)code[k] * (rbs * rbs * SPMV_VECTOR) : next;
+      const int        all = rbs == 1 ? P->full : mask[k] == 255;
 
-        for (int c = 0; c < rbs; c++, v += rbs * SPMV_VECTOR) {
-          const V8 xv = v8_strided(xr + off[k] + c, rbs);
+      for (int c = 0; c < rbs; c++, v += rbs * SPMV_VECTOR) {
+        const V8 xv = all ? v8_strided(xr + off[k] + c, rbs) : v8_mstrided(mask[k], xr + off[k] + c, rbs);
 
-          if (!distinct) SPMV_EACH(rbs, SPMV_FETCHVALUE);
-          SPMV_EACH(rbs, SPMV_FMA);
-        }
-        if (!distinct) next = v;
+        if (!distinct) SPMV_EACH(rbs, SPMV_FETCHVALUE);
+        SPMV_EACH(rbs, SPMV_FMA);
       }
-    } else {
-      for (int k = 0; k < w; k++) {
-        const PetscReal *v = distinct ? dval + (size_t)code[k] * (rbs * rbs * SPMV_VECTOR) : next;
-
-        for (int c = 0; c < rbs; c++, v += rbs * SPMV_VECTOR) {
-          const V8 xv =
-              rbs > 1 && mask[k] == 255 ? v8_strided(xr + off[k] + c, rbs) : v8_mstrided(mask[k], xr + off[k] + c, rbs);
-
-          if (!distinct) SPMV_EACH(rbs, SPMV_FETCHVALUE);
-          SPMV_EACH(rbs, SPMV_FMA);
-        }
-        if (!distinct) next = v;
-      }
+      if (!distinct) next = v;
     }
     if (rbs == 1) a0 = v8_add(a0, a1);
     SPMV_PUT(y, z, (const int *)NULL, row, lanes, rbs);

@@ -43,26 +43,23 @@ static int SpMVPlannerLength(const SpMVPlanner *W, int unit)
   return (int)SpMVUnitLength(W->A, &W->U, unit);
 }
 
+static void SpMVPlanUnits(SpMVPlanner *W, PetscInt n, const int unit[])
+{
+  SpMVPlan *P = W->P;
+
+  for (PetscInt k = 0; k < n; k++, P->units++) {
+    P->row[P->units]  = W->U.row[unit[k]];
+    P->rows[P->units] = W->U.rows[unit[k]];
+  }
+}
+
 static void SpMVPlanSlice(SpMVPlanner *W, PetscInt n, const int unit[], int pattern)
 {
   SpMVPlan *P = W->P;
 
   P->pattern[P->slices] = pattern;
-  for (PetscInt k = 0; k < n; k++) {
-    P->row[P->units + k]  = W->U.row[unit[k]];
-    P->rows[P->units + k] = W->U.rows[unit[k]];
-  }
-  P->units += n;
+  SpMVPlanUnits(W, n, unit);
   P->start[++P->slices] = (int)P->units;
-}
-
-/* After all slices */
-static void SpMVPlanLong(SpMVPlanner *W, int unit)
-{
-  SpMVPlan *P = W->P;
-
-  P->row[P->units]    = W->U.row[unit];
-  P->rows[P->units++] = W->U.rows[unit];
 }
 
 /* Units as they are found, unless storing the rows one by one is faster */
@@ -353,7 +350,7 @@ static void SpMVPlannerChoose(SpMVPlanner *W, int nlong)
     P->patterns.count   = 0;
     P->patterns.noffset = 0;
     for (int k = 0; k < W->nunit; k++)
-      if (SpMVPlannerLength(W, W->unit[k])) SpMVPlanLong(W, W->unit[k]);
+      if (SpMVPlannerLength(W, W->unit[k])) SpMVPlanUnits(W, 1, W->unit + k);
     P->long_align = SPMV_LANES;
     W->nlong      = nlong;
   }
@@ -385,7 +382,7 @@ PetscErrorCode SpMVPlanCreate(const SpMVCSR *A, const SpMVRules *R, SpMVPlan *P)
   SpMVCall(SpMVPlannerDiagonalSlices(&W));
   SpMVCall(SpMVPlannerPoolSlices(&W));
   if (R->kernel == SPMV_KERNEL_AUTO) SpMVPlannerChoose(&W, nlong);
-  for (int k = 0; k < W.nlong; k++) SpMVPlanLong(&W, W.longs[k]);
+  SpMVPlanUnits(&W, W.nlong, W.longs); /* after all slices */
 done:
   PetscCall(PetscFree5(W.unit, W.longs, W.pool, W.slice, W.sorted));
   PetscCall(PetscFree2(W.offset, W.mask));

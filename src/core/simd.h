@@ -24,213 +24,148 @@
   #define SPMV_RARE   static
 #endif
 
+/*
+  An R8 consists of parts: vectors as long as the registers, or numbers. The operations of a part (RV) are those of the
+  instruction set; SPMV_MASKS: also the masked ones
+*/
 #if defined(SPMV_AVX512) && defined(PETSC_USE_REAL_DOUBLE)
-typedef __m512d R8;
+typedef __m512d RV;
 
-  #define r8_zero            _mm512_setzero_pd
-  #define r8_set1            _mm512_set1_pd
-  #define r8_load            _mm512_loadu_pd
-  #define r8_store           _mm512_storeu_pd
-  #define r8_mload           _mm512_maskz_loadu_pd
-  #define r8_mstore(m, p, a) _mm512_mask_storeu_pd(p, m, a)
-  #define r8_keep            _mm512_maskz_mov_pd
-  #define r8_add             _mm512_add_pd
-  #define r8_fma             _mm512_fmadd_pd
-  #define r8_fnma            _mm512_fnmadd_pd
-  #define r8_sum             _mm512_reduce_add_pd
-  #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7)                                                               \
-    _mm512_insertf64x4(                                                                                        \
-        _mm512_castpd256_pd512(_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l0), l1)), \
-                                                    _mm_loadh_pd(_mm_load_sd(l2), l3), 1)),                    \
-        _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l4), l5)),                        \
-                             _mm_loadh_pd(_mm_load_sd(l6), l7), 1),                                            \
-        1)
+  #define R8_PARTS           1
+  #define SPMV_MASKS         1
+  #define rv_set1            _mm512_set1_pd
+  #define rv_load            _mm512_loadu_pd
+  #define rv_store           _mm512_storeu_pd
+  #define rv_mload(m, p)     _mm512_maskz_loadu_pd((__mmask8)(m), p)
+  #define rv_mstore(m, p, a) _mm512_mask_storeu_pd(p, (__mmask8)(m), a)
+  #define rv_keep(m, a)      _mm512_maskz_mov_pd((__mmask8)(m), a)
+  #define rv_add             _mm512_add_pd
+  #define rv_fma             _mm512_fmadd_pd
+  #define rv_fnma            _mm512_fnmadd_pd
 
 #elif defined(SPMV_AVX2) && defined(PETSC_USE_REAL_DOUBLE)
-typedef struct {
-  __m256d lo, hi;
-} R8;
+typedef __m256d RV;
 
-SPMV_INLINE __m256i r8_mask4(unsigned m)
+SPMV_INLINE __m256i rv_mask(unsigned m)
 {
   const __m256i bit = _mm256_set_epi64x(8, 4, 2, 1);
 
   return _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x((long long)m), bit), bit);
 }
-SPMV_INLINE R8 r8_zero(void)
-{
-  return (R8){_mm256_setzero_pd(), _mm256_setzero_pd()};
-}
-SPMV_INLINE R8 r8_set1(PetscReal a)
-{
-  return (R8){_mm256_set1_pd(a), _mm256_set1_pd(a)};
-}
-SPMV_INLINE R8 r8_load(const PetscReal *p)
-{
-  return (R8){_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)};
-}
-SPMV_INLINE void r8_store(PetscReal *p, R8 a)
-{
-  _mm256_storeu_pd(p, a.lo);
-  _mm256_storeu_pd(p + 4, a.hi);
-}
-SPMV_INLINE R8 r8_mload(uint8_t m, const PetscReal *p)
-{
-  return (R8){_mm256_maskload_pd(p, r8_mask4(m)), _mm256_maskload_pd(p + 4, r8_mask4(m >> 4))};
-}
-SPMV_INLINE void r8_mstore(uint8_t m, PetscReal *p, R8 a)
-{
-  _mm256_maskstore_pd(p, r8_mask4(m), a.lo);
-  _mm256_maskstore_pd(p + 4, r8_mask4(m >> 4), a.hi);
-}
-SPMV_INLINE R8 r8_keep(uint8_t m, R8 a)
-{
-  return (R8){_mm256_and_pd(a.lo, _mm256_castsi256_pd(r8_mask4(m))),
-              _mm256_and_pd(a.hi, _mm256_castsi256_pd(r8_mask4(m >> 4)))};
-}
-SPMV_INLINE R8 r8_add(R8 a, R8 b)
-{
-  return (R8){_mm256_add_pd(a.lo, b.lo), _mm256_add_pd(a.hi, b.hi)};
-}
-SPMV_INLINE R8 r8_fma(R8 a, R8 b, R8 c)
-{
-  return (R8){_mm256_fmadd_pd(a.lo, b.lo, c.lo), _mm256_fmadd_pd(a.hi, b.hi, c.hi)};
-}
-SPMV_INLINE R8 r8_fnma(R8 a, R8 b, R8 c)
-{
-  return (R8){_mm256_fnmadd_pd(a.lo, b.lo, c.lo), _mm256_fnmadd_pd(a.hi, b.hi, c.hi)};
-}
-SPMV_INLINE PetscReal r8_sum(R8 a)
-{
-  const __m256d s = _mm256_add_pd(a.lo, a.hi);
-  const __m128d t = _mm_add_pd(_mm256_castpd256_pd128(s), _mm256_extractf128_pd(s, 1));
-
-  return _mm_cvtsd_f64(_mm_add_sd(t, _mm_unpackhi_pd(t, t)));
-}
-  #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7)                                          \
-    ((R8){_mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l0), l1)), \
-                               _mm_loadh_pd(_mm_load_sd(l2), l3), 1),                     \
-          _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l4), l5)), \
-                               _mm_loadh_pd(_mm_load_sd(l6), l7), 1)})
+  #define R8_PARTS           2
+  #define SPMV_MASKS         1
+  #define rv_set1            _mm256_set1_pd
+  #define rv_load            _mm256_loadu_pd
+  #define rv_store           _mm256_storeu_pd
+  #define rv_mload(m, p)     _mm256_maskload_pd(p, rv_mask(m))
+  #define rv_mstore(m, p, a) _mm256_maskstore_pd(p, rv_mask(m), a)
+  #define rv_keep(m, a)      _mm256_and_pd(a, _mm256_castsi256_pd(rv_mask(m)))
+  #define rv_add             _mm256_add_pd
+  #define rv_fma             _mm256_fmadd_pd
+  #define rv_fnma            _mm256_fnmadd_pd
 
 #elif (defined(SPMV_AVX512) || defined(SPMV_AVX2)) && defined(PETSC_USE_REAL_SINGLE)
-typedef __m256 R8;
+typedef __m256 RV;
 
-SPMV_INLINE __m256i r8_mask8(unsigned m)
+SPMV_INLINE __m256i rv_mask(unsigned m)
 {
   const __m256i bit = _mm256_set_epi32(128, 64, 32, 16, 8, 4, 2, 1);
 
   return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)m), bit), bit);
 }
-  #define r8_zero                                _mm256_setzero_ps
-  #define r8_set1                                _mm256_set1_ps
-  #define r8_load                                _mm256_loadu_ps
-  #define r8_store                               _mm256_storeu_ps
-  #define r8_mload(m, p)                         _mm256_maskload_ps(p, r8_mask8(m))
-  #define r8_mstore(m, p, a)                     _mm256_maskstore_ps(p, r8_mask8(m), a)
-  #define r8_keep(m, a)                          _mm256_and_ps(a, _mm256_castsi256_ps(r8_mask8(m)))
-  #define r8_add                                 _mm256_add_ps
-  #define r8_fma                                 _mm256_fmadd_ps
-  #define r8_fnma                                _mm256_fnmadd_ps
-SPMV_INLINE PetscReal r8_sum(R8 a)
-{
-  __m128 t = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  #define R8_PARTS           1
+  #define SPMV_MASKS         1
+  #define rv_set1            _mm256_set1_ps
+  #define rv_load            _mm256_loadu_ps
+  #define rv_store           _mm256_storeu_ps
+  #define rv_mload(m, p)     _mm256_maskload_ps(p, rv_mask(m))
+  #define rv_mstore(m, p, a) _mm256_maskstore_ps(p, rv_mask(m), a)
+  #define rv_keep(m, a)      _mm256_and_ps(a, _mm256_castsi256_ps(rv_mask(m)))
+  #define rv_add             _mm256_add_ps
+  #define rv_fma             _mm256_fmadd_ps
+  #define rv_fnma            _mm256_fnmadd_ps
 
-  t = _mm_add_ps(t, _mm_movehl_ps(t, t));
-  return _mm_cvtss_f32(_mm_add_ss(t, _mm_movehdup_ps(t)));
-}
-  #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) _mm256_set_ps(*(l7), *(l6), *(l5), *(l4), *(l3), *(l2), *(l1), *(l0))
+#else
+  #if defined(__GNUC__) && defined(PETSC_USE_REAL_DOUBLE)
+/* Short vectors, which all current processors support; compilers split longer vectors badly */
+typedef PetscReal RV __attribute__((vector_size(16), aligned(8), may_alias));
 
+    #define R8_PARTS   4
+    #define rv_set1(a) ((RV){a, a})
+  #else
+typedef PetscReal RV;
+
+    #define R8_PARTS   8
+    #define rv_set1(a) (a)
+  #endif
+  #define rv_load(p)       (*(const RV *)(p))
+  #define rv_store(p, a)   (*(RV *)(p) = (a))
+  #define rv_add(a, b)     ((a) + (b))
+  #define rv_fma(a, b, c)  ((c) + (a) * (b))
+  #define rv_fnma(a, b, c) ((c) - (a) * (b))
 #endif
 
-#if !defined(R8_SET)
-  #if defined(__GNUC__) && defined(PETSC_USE_REAL_DOUBLE)
-/* Four short vectors, which all current processors support; compilers split longer vectors badly */
-typedef PetscReal R2 __attribute__((vector_size(16), aligned(8), may_alias));
+#if R8_PARTS == 1
+typedef RV R8;
+
+  #define R8_AT(a, k) (a)
+  #define R8_OF(...)  (__VA_ARGS__)
+#else
 typedef struct {
-  R2 a, b, c, d;
+  RV part[R8_PARTS];
 } R8;
 
-SPMV_INLINE R8 r8_set1(PetscReal a)
-{
-  const R2 t = {a, a};
+  #define R8_AT(a, k) (a).part[k]
+  #define R8_OF(...)  ((R8){{__VA_ARGS__}})
+#endif
+#if R8_PARTS == 1
+  #define R8_LIST(OP) OP(0)
+#elif R8_PARTS == 2
+  #define R8_LIST(OP) OP(0), OP(1)
+#elif R8_PARTS == 4
+  #define R8_LIST(OP) OP(0), OP(1), OP(2), OP(3)
+#else
+  #define R8_LIST(OP) OP(0), OP(1), OP(2), OP(3), OP(4), OP(5), OP(6), OP(7)
+#endif
+#define R8_LANE(k) ((k) * (8 / R8_PARTS)) /* the first one of a part */
 
-  return (R8){t, t, t, t};
-}
+/* A function that does OP(k) with each part, and returns the results or nothing */
+#define R8_FUNCTION(name, OP, ...) \
+  SPMV_INLINE R8 name(__VA_ARGS__) \
+  {                                \
+    return R8_OF(R8_LIST(OP));     \
+  }
+#define R8_ACTION(name, OP, ...)     \
+  SPMV_INLINE void name(__VA_ARGS__) \
+  {                                  \
+    R8_LIST(OP);                     \
+  }
+#define R8_SET1(k)  rv_set1(a)
+#define R8_LOAD(k)  rv_load(p + R8_LANE(k))
+#define R8_STORE(k) rv_store(p + R8_LANE(k), R8_AT(a, k))
+#define R8_ADD(k)   rv_add(R8_AT(a, k), R8_AT(b, k))
+#define R8_FMA(k)   rv_fma(R8_AT(a, k), R8_AT(b, k), R8_AT(c, k))
+#define R8_FNMA(k)  rv_fnma(R8_AT(a, k), R8_AT(b, k), R8_AT(c, k))
+R8_FUNCTION(r8_set1, R8_SET1, PetscReal a)
+R8_FUNCTION(r8_load, R8_LOAD, const PetscReal *p)
+R8_ACTION(r8_store, R8_STORE, PetscReal *p, R8 a)
+R8_FUNCTION(r8_add, R8_ADD, R8 a, R8 b)
+R8_FUNCTION(r8_fma, R8_FMA, R8 a, R8 b, R8 c)
+R8_FUNCTION(r8_fnma, R8_FNMA, R8 a, R8 b, R8 c)
+
 SPMV_INLINE R8 r8_zero(void)
 {
   return r8_set1(0);
 }
-SPMV_INLINE R8 r8_load(const PetscReal *p)
-{
-  return (R8){*(const R2 *)p, *(const R2 *)(p + 2), *(const R2 *)(p + 4), *(const R2 *)(p + 6)};
-}
-SPMV_INLINE void r8_store(PetscReal *p, R8 a)
-{
-  *(R2 *)p       = a.a;
-  *(R2 *)(p + 2) = a.b;
-  *(R2 *)(p + 4) = a.c;
-  *(R2 *)(p + 6) = a.d;
-}
-SPMV_INLINE R8 r8_add(R8 a, R8 b)
-{
-  return (R8){a.a + b.a, a.b + b.b, a.c + b.c, a.d + b.d};
-}
-SPMV_INLINE R8 r8_fma(R8 a, R8 b, R8 c)
-{
-  return (R8){c.a + a.a * b.a, c.b + a.b * b.b, c.c + a.c * b.c, c.d + a.d * b.d};
-}
-SPMV_INLINE R8 r8_fnma(R8 a, R8 b, R8 c)
-{
-  return (R8){c.a - a.a * b.a, c.b - a.b * b.b, c.c - a.c * b.c, c.d - a.d * b.d};
-}
-    #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) \
-      ((R8){{*(l0), *(l1)}, {*(l2), *(l3)}, {*(l4), *(l5)}, {*(l6), *(l7)}})
-  #else
-typedef struct {
-  PetscReal v[8];
-} R8;
 
-SPMV_INLINE R8 r8_set1(PetscReal a)
-{
-  R8 r;
-
-  for (int l = 0; l < 8; l++) r.v[l] = a;
-  return r;
-}
-SPMV_INLINE R8 r8_zero(void)
-{
-  return r8_set1(0);
-}
-SPMV_INLINE R8 r8_load(const PetscReal *p)
-{
-  R8 r;
-
-  for (int l = 0; l < 8; l++) r.v[l] = p[l];
-  return r;
-}
-SPMV_INLINE void r8_store(PetscReal *p, R8 a)
-{
-  for (int l = 0; l < 8; l++) p[l] = a.v[l];
-}
-SPMV_INLINE R8 r8_add(R8 a, R8 b)
-{
-  for (int l = 0; l < 8; l++) a.v[l] += b.v[l];
-  return a;
-}
-SPMV_INLINE R8 r8_fma(R8 a, R8 b, R8 c)
-{
-  for (int l = 0; l < 8; l++) c.v[l] += a.v[l] * b.v[l];
-  return c;
-}
-SPMV_INLINE R8 r8_fnma(R8 a, R8 b, R8 c)
-{
-  for (int l = 0; l < 8; l++) c.v[l] -= a.v[l] * b.v[l];
-  return c;
-}
-    #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) ((R8){{*(l0), *(l1), *(l2), *(l3), *(l4), *(l5), *(l6), *(l7)}})
-  #endif
-
+#if defined(SPMV_MASKS)
+  #define R8_MLOAD(k)  rv_mload(m >> R8_LANE(k), p + R8_LANE(k))
+  #define R8_MSTORE(k) rv_mstore(m >> R8_LANE(k), p + R8_LANE(k), R8_AT(a, k))
+  #define R8_KEEP(k)   rv_keep(m >> R8_LANE(k), R8_AT(a, k))
+R8_FUNCTION(r8_mload, R8_MLOAD, uint8_t m, const PetscReal *p)
+R8_ACTION(r8_mstore, R8_MSTORE, uint8_t m, PetscReal *p, R8 a)
+R8_FUNCTION(r8_keep, R8_KEEP, uint8_t m, R8 a)
+#else
 SPMV_RARE R8 r8_mload_some(uint8_t m, const PetscReal *p)
 {
   PetscReal t[8];
@@ -250,36 +185,59 @@ SPMV_RARE void r8_mstore(uint8_t m, PetscReal *p, R8 a)
   for (int l = 0; l < 8; l++)
     if (m >> l & 1) p[l] = t[l];
 }
-  #if defined(__GNUC__) && defined(PETSC_USE_REAL_DOUBLE)
+  #if R8_PARTS == 4
 typedef int64_t I2 __attribute__((vector_size(16)));
 static const I2 r8_pair[4] = {{0, 0}, {-1, 0}, {0, -1}, {-1, -1}};
 
+    #define R8_KEEP(k) (RV)((I2)R8_AT(a, k) & r8_pair[m >> R8_LANE(k) & 3])
+R8_FUNCTION(r8_keep, R8_KEEP, uint8_t m, R8 a)
+  #else
 SPMV_INLINE R8 r8_keep(uint8_t m, R8 a)
 {
-  a.a = (R2)((I2)a.a & r8_pair[m & 3]);
-  a.b = (R2)((I2)a.b & r8_pair[m >> 2 & 3]);
-  a.c = (R2)((I2)a.c & r8_pair[m >> 4 & 3]);
-  a.d = (R2)((I2)a.d & r8_pair[m >> 6]);
+  for (int l = 0; l < 8; l++)
+    if (!(m >> l & 1)) a.part[l] = 0;
   return a;
 }
-  #else
-SPMV_RARE R8 r8_keep(uint8_t m, R8 a)
-{
-  PetscReal t[8];
-
-  r8_store(t, a);
-  for (int l = 0; l < 8; l++)
-    if (!(m >> l & 1)) t[l] = 0;
-  return r8_load(t);
-}
   #endif
+#endif
+
+/* Always in the order of ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) */
 SPMV_INLINE PetscReal r8_sum(R8 a)
 {
+#if defined(SPMV_MASKS) && defined(PETSC_USE_REAL_DOUBLE)
+  #if R8_PARTS == 1
+  const __m256d s = _mm256_add_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1));
+  #else
+  const __m256d s = _mm256_add_pd(a.part[0], a.part[1]);
+  #endif
+  const __m128d t = _mm_add_pd(_mm256_castpd256_pd128(s), _mm256_extractf128_pd(s, 1));
+
+  return _mm_cvtsd_f64(_mm_add_sd(t, _mm_unpackhi_pd(t, t)));
+#else
   PetscReal t[8];
 
   r8_store(t, a);
   return ((t[0] + t[4]) + (t[2] + t[6])) + ((t[1] + t[5]) + (t[3] + t[7]));
+#endif
 }
+
+/* The numbers at eight addresses, which a compiler would collect in more instructions */
+#if defined(SPMV_MASKS) && defined(PETSC_USE_REAL_DOUBLE)
+  #define R8_FOUR(l0, l1, l2, l3)                                                                                      \
+    _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadh_pd(_mm_load_sd(l0), l1)), _mm_loadh_pd(_mm_load_sd(l2), l3), \
+                         1)
+  #if R8_PARTS == 1
+    #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) \
+      _mm512_insertf64x4(_mm512_castpd256_pd512(R8_FOUR(l0, l1, l2, l3)), R8_FOUR(l4, l5, l6, l7), 1)
+  #else
+    #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) R8_OF(R8_FOUR(l0, l1, l2, l3), R8_FOUR(l4, l5, l6, l7))
+  #endif
+#elif R8_PARTS == 4
+  #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) R8_OF({*(l0), *(l1)}, {*(l2), *(l3)}, {*(l4), *(l5)}, {*(l6), *(l7)})
+#elif R8_PARTS == 1
+  #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) _mm256_set_ps(*(l7), *(l6), *(l5), *(l4), *(l3), *(l2), *(l1), *(l0))
+#else
+  #define R8_SET(l0, l1, l2, l3, l4, l5, l6, l7) R8_OF(*(l0), *(l1), *(l2), *(l3), *(l4), *(l5), *(l6), *(l7))
 #endif
 
 /* Lanes whose length exceeds k */
@@ -326,10 +284,9 @@ SPMV_RARE R8 r8_mstrided_any(uint8_t m, const PetscReal *p, size_t s)
 
   if (!m) return r8_zero();
   for (uint8_t b = m; !(b & 1); b >>= 1) q += s;
-#define R8_LANE(l) ((m >> (l)&1) ? p + (l)*s : q)
-  return r8_keep(
-      m, R8_SET(R8_LANE(0), R8_LANE(1), R8_LANE(2), R8_LANE(3), R8_LANE(4), R8_LANE(5), R8_LANE(6), R8_LANE(7)));
-#undef R8_LANE
+#define R8_ADDRESS(l) ((m >> (l)&1) ? p + (l)*s : q)
+  return r8_keep(m, R8_SET(R8_ADDRESS(0), R8_ADDRESS(1), R8_ADDRESS(2), R8_ADDRESS(3), R8_ADDRESS(4), R8_ADDRESS(5),
+                           R8_ADDRESS(6), R8_ADDRESS(7)));
 }
 SPMV_INLINE R8 r8_mstrided(uint8_t m, const PetscReal *p, const size_t s)
 {
@@ -399,14 +356,14 @@ SPMV_INLINE V8 v8_mstrided(uint8_t m, const PetscScalar *x, const size_t s)
 }
 SPMV_INLINE void v8_store(PetscScalar *y, V8 a)
 {
-  PetscReal *p = (PetscReal *)y, re[8], im[8];
+  PetscReal *p = (PetscReal *)y;
 
   #if defined(SPMV_AVX512) && defined(PETSC_USE_REAL_DOUBLE)
-  (void)re;
-  (void)im;
   r8_store(p, _mm512_permutex2var_pd(a.re, _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0), a.im));
   r8_store(p + 8, _mm512_permutex2var_pd(a.re, _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4), a.im));
   #else
+  PetscReal re[8], im[8];
+
   r8_store(re, a.re);
   r8_store(im, a.im);
   for (int l = 0; l < 8; l++) {

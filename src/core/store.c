@@ -27,7 +27,7 @@ typedef struct {
   int        kind, rbs, lanes;
   int        row; /* first row if the rows are consecutive, else -1 */
   int        pattern;
-  int        width, shortest; /* in steps */
+  int        width, shortest; /* in steps; without units in all lanes, the shortest is 0 */
   PetscInt64 entries;
 } SpMVShape;
 
@@ -41,7 +41,8 @@ static inline int SpMVPad(int length, int multiple)
   return multiple * ((length + multiple - 1) / multiple);
 }
 
-static void SpMVBuilderShape(const SpMVBuilder *W, PetscInt slice, SpMVShape *S)
+/* columns: of A if they are read next, or NULL */
+static void SpMVBuilderShape(const SpMVBuilder *W, PetscInt slice, const PetscInt *columns, SpMVShape *S)
 {
   const SpMVPlan *P     = W->P;
   const int       first = P->start[slice], end = P->start[slice + 1], bs = W->B->bs, row = P->row[first];
@@ -51,8 +52,9 @@ static void SpMVBuilderShape(const SpMVBuilder *W, PetscInt slice, SpMVShape *S)
                    .lanes    = end - first,
                    .row      = row,
                    .pattern  = P->pattern[slice],
-                   .shortest = INT_MAX};
-  if (S->pattern < 0) SpMVFetchRows(W->A, P->sigma, NULL, 0, P->row + first, P->row + P->units, end - first);
+                   .shortest = end - first < SPMV_LANES ? 0 : INT_MAX};
+  if (S->pattern < 0)
+    SpMVFetchRows(W->A, P->sigma, columns, sizeof(*columns), P->row + first, P->row + P->units, end - first);
   for (int u = first; u < end; u++) {
     const int length = SpMVPlanLength(W, u) / bs;
 
@@ -136,7 +138,7 @@ static PetscErrorCode SpMVBuilderSlice(SpMVBuilder *W, const SpMVShape *S)
     B->nidx += (PetscInt64)S->width * SPMV_LANES;
     B->nval += (PetscInt64)S->width * S->rbs * B->bs;
     if (R->row < 0) B->nrows += SPMV_LANES;
-    if (S->width > (S->lanes < SPMV_LANES ? 0 : S->shortest)) B->nlen += SPMV_LANES;
+    if (S->width > S->shortest) B->nlen += SPMV_LANES;
     W->transposed += entry * (double)S->entries;
   }
   B->stats.stored += (PetscInt64)S->width * S->rbs * B->bs * SPMV_LANES;
@@ -206,25 +208,19 @@ static void SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, Pets
   PetscReal      *v    = B->val + R->val * SPMV_VECTOR;
 
   for (int q = 0; q < R->count; q++, slice++) {
-    const int first = P->start[slice], lanes = P->start[slice + 1] - first;
-    int       longest = 0, shortest = lanes < SPMV_LANES ? 0 : INT_MAX;
+    const int first = P->start[slice];
+    SpMVShape S;
 
-    if (R->row < 0) SpMVFetchRows(W->A, P->sigma, W->A->j, sizeof(*W->A->j), P->row + first, P->row + P->units, lanes);
-    for (int l = 0; l < lanes; l++) {
-      const int length = SpMVPlanLength(W, first + l) / cbs;
-
-      longest  = PetscMax(longest, length);
-      shortest = PetscMin(shortest, length);
-    }
-    width[0] = SpMVPad(longest, B->multiple);
-    width[1] = shortest;
+    SpMVBuilderShape(W, slice, R->row < 0 ? W->A->j : NULL, &S);
+    width[0] = S.width;
+    width[1] = S.shortest;
     if (width[0] > width[1])
-      for (int l = 0; l < SPMV_LANES; l++) *len++ = l < lanes ? SpMVPlanLength(W, first + l) / cbs : 0;
+      for (int l = 0; l < SPMV_LANES; l++) *len++ = l < S.lanes ? SpMVPlanLength(W, first + l) / cbs : 0;
     if (R->row < 0)
-      for (int l = 0; l < SPMV_LANES; l++) *list++ = l < lanes ? P->row[first + l] : 0;
+      for (int l = 0; l < SPMV_LANES; l++) *list++ = l < S.lanes ? P->row[first + l] : 0;
     for (int l = 0; l < SPMV_LANES; l++) {
-      const PetscInt *col    = l < lanes ? W->A->j + W->A->i[P->row[first + l]] : NULL;
-      const int       length = l < lanes ? SpMVPlanLength(W, first + l) / cbs : 0;
+      const PetscInt *col    = l < S.lanes ? W->A->j + W->A->i[P->row[first + l]] : NULL;
+      const int       length = l < S.lanes ? SpMVPlanLength(W, first + l) / cbs : 0;
 
       /* padding has a column that is read anyway */
       for (int k = 0; k < width[0]; k++)
@@ -295,7 +291,7 @@ static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, SpMVPlan *P, SpM
   for (PetscInt s = 0; s < P->slices; s++) {
     SpMVShape S;
 
-    SpMVBuilderShape(&W, s, &S);
+    SpMVBuilderShape(&W, s, NULL, &S);
     PetscCall(SpMVBuilderSlice(&W, &S));
   }
   for (PetscInt u = P->start[P->slices]; u < P->units; u++) PetscCall(SpMVBuilderLong(&W, u));

@@ -364,10 +364,9 @@ static void SpMVStoreCount(SpMVStore B)
 
 PetscErrorCode SpMVStoreFill(SpMVStore B, const SpMVCSR *A)
 {
-  const PetscBool stream = (B->nval + B->ndval) * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal) > SpMVTuned.stream_bytes
-                               ? PETSC_TRUE
-                               : PETSC_FALSE;
-  PetscBool       few    = PETSC_FALSE;
+  const PetscInt64 bytes  = (B->nval + B->ndval) * SPMV_VECTOR * (PetscInt64)sizeof(PetscReal);
+  const PetscBool  stream = (PetscBool)(bytes > SpMVTuned.stream_bytes);
+  PetscBool        few    = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (B->parent) PetscFunctionReturn(PETSC_SUCCESS);

@@ -272,7 +272,6 @@ int main(int argc, char **argv)
   spmv::limits.groups_mean     = INT_MAX;
   spmv::limits.tile_least      = 0;
   for (int shape = 0; shape < (race ? 1 : 4); shape++) {
-    spmv::limits.shared_lines    = shape & 1 ? 0 : 33;   // x in shared memory, or not
     spmv::limits.diagonals_warps = shape & 2 ? 0 : 1000; // several slices per warp, or one
     spmv::limits.tile_lines      = shape & 2 ? 0 : 33;   // tiles, or none
     Chains chains;

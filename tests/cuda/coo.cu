@@ -133,14 +133,10 @@ static void TestBlock(const Entries &e, size_t split, const Block &b, cudaStream
 static void Test(const char *name, PetscInt M, PetscInt N, const Entries &e, cudaStream_t stream)
 {
   const PetscInt r0 = M / 3, r1 = M - M / 4, c0 = N / 4, c1 = N - N / 3;
-  for (PetscInt64 most : {(PetscInt64)INT_MAX, (PetscInt64)0}) {
-    spmv::limits.coo_most = most;
-    TestBlock(e, e.size(), {name, M, N, {0, M}, {0, N}, false}, stream);
-    TestBlock(e, e.size() / 3, {name, M, N, {0, M}, {0, N}, false}, stream);
-    TestBlock(e, 0, {name, M, N, {r0, r1}, {c0, c1}, false}, stream);
-    TestBlock(e, e.size() / 2, {name, M, N, {r0, r1}, {c0, c1}, true}, stream);
-  }
-  spmv::limits.coo_most = INT_MAX;
+  TestBlock(e, e.size(), {name, M, N, {0, M}, {0, N}, false}, stream);
+  TestBlock(e, e.size() / 3, {name, M, N, {0, M}, {0, N}, false}, stream);
+  TestBlock(e, 0, {name, M, N, {r0, r1}, {c0, c1}, false}, stream);
+  TestBlock(e, e.size() / 2, {name, M, N, {r0, r1}, {c0, c1}, true}, stream);
 
   // The entries that belong to other ranks
   const Block  b = {name, M, N, {r0, r1}, {0, N}, false};

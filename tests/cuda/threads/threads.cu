@@ -104,18 +104,11 @@ static void Copies(size_t n)
 
 static void Memory()
 {
-  unsigned *word[3];
-  void     *p;
-  bool      pooled;
-  for (unsigned k = 0; k < 3; k++) {
-    EXPECT(PinnedWord(&word[k]) == cudaSuccess);
-    *word[k] = k;
-  }
-  for (unsigned k = 0; k < 3; k++) EXPECT(*word[k] == k);
+  void *p;
+  bool  pooled;
   EXPECT(PoolKeep() == cudaSuccess);
   EXPECT(PoolAlloc(&p, 1000, nullptr, &pooled) == cudaSuccess && pooled);
   cudaFreeAsync(p, nullptr);
-  for (unsigned *w : word) PinnedWordFree(w);
 }
 
 int main(int argc, char **argv)

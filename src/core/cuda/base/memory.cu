@@ -1,10 +1,9 @@
 /*
-  The memory pools for the arrays of stores and of their set-up, and single numbers in pinned memory.
+  The memory pools for the arrays of stores and of their set-up.
 */
 #include "prepare.cuh"
 #include <cstdint>
 #include <dlfcn.h>
-#include <memory>
 #include <mutex>
 
 namespace spmv {
@@ -49,45 +48,6 @@ cudaMemPool_t PoolOf(int device) // NULL: there is none
   std::lock_guard<std::mutex> lock(creating);
   if (!pools[device].tried) pools[device].Create(device);
   return pools[device].memory;
-}
-
-// A page of numbers for PinnedWord()
-struct WordPage {
-  unsigned *word                = nullptr;
-  bool      own                 = true; // this page was not offered
-  size_t    used                = 0;
-  bool      taken[PINNED_WORDS] = {};
-};
-std::vector<std::unique_ptr<WordPage>> pages;
-unsigned                              *offered; // for the first page
-std::mutex                             paging;
-
-// Adds a page if there is no room
-cudaError_t AddPage()
-{
-  if (!pages.empty() && pages.back()->used < PINNED_WORDS) return cudaSuccess;
-  std::unique_ptr<WordPage> page(new WordPage);
-  pages.reserve(pages.size() + 1);
-  page->own = !pages.empty() || !offered;
-  if (!page->own)
-    page->word = offered;
-  else
-    SPMV_TRY(cudaHostAlloc((void **)&page->word, PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable));
-  pages.push_back(std::move(page));
-  return cudaSuccess;
-}
-
-cudaError_t TakeWord(unsigned **word)
-{
-  std::lock_guard<std::mutex> lock(paging);
-  SPMV_TRY(AddPage());
-  WordPage &page = *pages.back();
-  size_t    k    = 0;
-  while (page.taken[k]) k++;
-  page.taken[k] = true;
-  page.used++;
-  *word = page.word + k;
-  return cudaSuccess;
 }
 
 } // namespace
@@ -136,47 +96,6 @@ cudaError_t PoolFinalize()
     if (pool.memory) SPMV_TRY(cudaMemPoolDestroy(pool.memory));
     pool = Pool();
   }
-  return cudaSuccess;
-}
-
-cudaError_t PinnedWord(unsigned **word)
-{
-  return Guarded([=] { return TakeWord(word); });
-}
-
-cudaError_t PinnedWordPrepare()
-{
-  return Guarded([] {
-    std::lock_guard<std::mutex> lock(paging);
-    return AddPage();
-  });
-}
-
-void PinnedWordFree(unsigned *word)
-{
-  std::lock_guard<std::mutex> lock(paging);
-  for (auto &page : pages) {
-    if (word < page->word || word >= page->word + PINNED_WORDS) continue;
-    page->taken[word - page->word] = false;
-    page->used--;
-    if (page != pages.back()) std::swap(page, pages.back()); // the last page has room
-    return;
-  }
-}
-
-void PinnedWordOffer(unsigned *page)
-{
-  std::lock_guard<std::mutex> lock(paging);
-  if (!offered) offered = page;
-}
-
-cudaError_t PinnedWordFinalize()
-{
-  for (auto &page : pages) {
-    if (page->own) SPMV_TRY(cudaFreeHost(page->word));
-  }
-  pages.clear();
-  offered = nullptr;
   return cudaSuccess;
 }
 

@@ -103,6 +103,11 @@ public:
   {
     return cudaMemsetAsync(p, 0, size * sizeof(T), stream);
   }
+  cudaError_t AllocZero(size_t count, cudaStream_t stream)
+  {
+    SPMV_TRY(Alloc(count, stream));
+    return Zero(stream);
+  }
   void Free()
   {
     if (p) cudaFree(p);
@@ -152,20 +157,14 @@ public:
   {
     return Array<T>::Alloc(count, stream);
   }
+  cudaError_t AllocZero(size_t count)
+  {
+    return Array<T>::AllocZero(count, stream);
+  }
 
 private:
   cudaStream_t stream;
 };
-
-// A number in pinned memory, which the device writes and the host reads. Pinning memory takes a millisecond, so these
-// numbers share a page
-cudaError_t PinnedWord(unsigned **);
-void        PinnedWordFree(unsigned *); // or NULL
-// a pinned page of PINNED_WORDS numbers, valid until PinnedWordFinalize(), to be used first
-void        PinnedWordOffer(unsigned *);
-cudaError_t PinnedWordFinalize();
-
-constexpr size_t PINNED_WORDS = 4096 / sizeof(unsigned);
 
 // Copies a list from the host to an array of its size; for set-up only
 template <class T> cudaError_t Upload(Array<T> &device, const std::vector<T> &host, cudaStream_t stream)

@@ -17,9 +17,8 @@ size_t            largest;              // copy for which lanes have been create
 void Prepare(int gpu, size_t bytes)
 {
   cudaStreamCaptureMode mode     = cudaStreamCaptureModeRelaxed; // another thread may be capturing a stream
-  cudaError_t (*const steps[])() = {LoadSurvey,           LoadNodes,  LoadRowGroups, PoolPrepare,
-                                    PinnedWordPrepare,    LoadSlices, LoadDiagonals, LoadSliceProducts,
-                                    LoadDiagonalProducts, LoadKrylov, LoadChebyshev};
+  cudaError_t (*const steps[])() = {LoadSurvey,    LoadNodes,         LoadRowGroups,        PoolPrepare, LoadSlices,
+                                    LoadDiagonals, LoadSliceProducts, LoadDiagonalProducts, LoadKrylov,  LoadChebyshev};
   bool right = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess && cudaSetDevice(gpu) == cudaSuccess;
   while (right && !ending && LanesCreateNext(gpu, bytes)) continue;
   for (auto step : steps) right = right && !ending && (loaded || step() == cudaSuccess);

@@ -19,8 +19,7 @@ cudaError_t LoadSliceProducts();
 cudaError_t LoadKrylov();
 cudaError_t LoadChebyshev();
 
-cudaError_t PoolPrepare();       // the first allocation from a pool takes about 10 ms
-cudaError_t PinnedWordPrepare(); // pinning takes a millisecond
+cudaError_t PoolPrepare(); // the first allocation from a pool takes about 10 ms
 
 // Creates the pinned buffer and the stream of one more thread that copies, if a copy of this size would use more
 // threads than have them; returns false if not

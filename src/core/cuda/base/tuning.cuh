@@ -33,10 +33,8 @@ struct Tuning {
   // product only to within a few percent
   static constexpr double INCOMPLETE_GAIN = 0.97;
 
-  // ---- row groups. One H200, us, single entries / groups: twins of msdoor 58 / 46, ldoor 135 / 103 (49 entries per
-  // row, groups of 7). The other numbers here are estimates from bytes Groups are used if their columns are at most
-  // this fraction of the entries. With 16-bit columns and double precision, groups then take at most 92 % of the bytes
-  // of single entries. They also load x less often in the same proportion, which counts for more
+  // ---- row groups. One H200, us, single entries / groups: twins of msdoor 58 / 46, ldoor 135 / 103. They are used if
+  // their columns are at most this fraction of the entries: they then take at most 92 % of the bytes
   static constexpr double GROUPS_SHARE = 0.6;
   // and if rows have at most this number of entries on average: long rows read x in runs, whose columns take no bytes.
   // tsopf (439 entries per row): 34 / 61
@@ -70,9 +68,9 @@ struct Tuning {
   static constexpr int CHUNK_LEAST = 1024; // CHUNK_BULK is halved, at most down to this, while there are fewer than
   static constexpr int CHUNKS      = 12;   // parts per multiprocessor
 
-  // ---- overlap of a product with the next one. Larger matrices gain less than 1 us, and some lose more: fem27:30:4
-  // took 25 us instead of 21, because thread blocks that begin early are not spread evenly. If all 7813 thread blocks
-  // of tridiag let the next kernel begin, it took 10.0 us, with the last 512 7.4
+  // ---- overlap of a product with the next one. Larger matrices gain less than 1 us, and some lose more, because
+  // thread blocks that begin early are not spread evenly. If all 7813 thread blocks of tridiag let the next kernel
+  // begin, it took 10.0 us, with the last 512 7.4
   static constexpr size_t   NEXT_BYTES  = 24 << 20; // of the matrix and the vectors
   static constexpr unsigned NEXT_BLOCKS = 512;
 
@@ -80,18 +78,14 @@ struct Tuning {
   // threads; small, so that ten thread blocks with 48 registers per thread fit on a multiprocessor
   static constexpr int DIAGONALS_BLOCK = 128;
   // Warps that look at marks, or compute inner products, multiply up to DIAGONALS_SLICES slices of 3, 5 or 7 steps, one
-  // after the other. Time in us on an H200 with 1, 2, 3, 4, 6 and 8 slices: bratu:100 9.9, 9.6, 9.4, 10.3, 9.7, 10.1,
-  // bratu:128 24.6, 23.1, 22.6, 24.6, 23.9, 24.6, bratu:200 -, 76.4, 73.3, 72.2, 72.6, 72.8. The number is chosen so
-  // that the last round of warps is nearly full
+  // after the other: as many that the last round of warps is nearly full. us on an H200 with 1, 2, 3 and 4 slices:
+  // bratu:128 24.6, 23.1, 22.6, 24.6, bratu:200 -, 76.4, 73.3, 72.2
   static constexpr int DIAGONALS_SLICES = 4;
   static constexpr int DIAGONALS_WARPS  = 40; // warps that fit on a multiprocessor
-  static constexpr int EQUAL_SHARE      = 16; // products look for marks if more than one step in this many is marked
   // a step of node blocks is marked if lanes with other blocks are in so many of the four bytes of its mask
   static constexpr int EXCEPTED_BYTES = 2;
   // slices are padded to equal numbers of steps if that adds at most one step in this many
   static constexpr int UNIFORM_SHARE = 32;
-  // slices have equal numbers of steps, except for a few longer ones, if at most one step in this many is extra
-  static constexpr int MORE_SHARE = 4;
 
   // ---- kernels of slices
   static constexpr int SLICES_BLOCK  = 256;  // threads
@@ -99,29 +93,16 @@ struct Tuning {
   // With few units, windows are smaller but have about this number of slices: a warp took 250 us for 1024 slices of one
   // unit each
   static constexpr int SLICES_OF_WINDOW = 64;
-  // Single entries multiply x in shared memory if x fits there (29,000 columns in double precision) and its reads are
-  // scattered: 32 lanes read it from at least SHARED_LINES cache lines. Time in us on an H100, x in shared memory / in
-  // the L1 cache: random:20000 (26 lines) 31.8 / 34.6; rows of 60 random columns of 27,000 7.5 / 10.8; of 240 within
-  // 4000 of the diagonal (22) 20.8 / 21.0, in evchyb's order (26) 24.1 / 27.3. But of 60 within 1000 (19) 7.4 / 6.1; of
-  // 240 within 1000 (11) 21.3 / 19.5
-  static constexpr int SHARED_LINES = 20;
-  // The values must take at least 1/SHARED_SHARE of the bytes of all copies of x: 40 random columns (0.29) 6.9 / 7.8.
-  // With less: 20 random columns of 1000 (0.18) 2.21 / 2.10, of 27,000 (0.15) 5.6 / 6.0
-  static constexpr int SHARED_SHARE = 4;
-  static constexpr int SHARED_BLOCK = 1024; // threads
   // Values that stay in the L2 cache from one product to the next, if there are so few rows that the vectors leave room
-  // for them. Time in us on an H200 with 0, 12 and 20 MB of values kept (twins in quotes): 'bmwcra_1' (149,000 rows)
-  // 26.2, 22.3, 21.8, tsopf (38,000) 37.0, 34.2, 33.4, 'crankseg_2' (64,000) 40.1, 37.7, 37.0, random:20000 32.1, 30.5,
-  // 30.2; 28 MB gain no more. fem27:68:3:0.6 (943,000) gets slower: 96.3, 103.0, 102.9, and so does an iteration of
-  // devicecg on 60 nodes: 92, -, 99
+  // for them. us on an H200 with 0 and 12 MB of values kept: a twin of bmwcra_1 (149,000 rows) 26.2, 22.3, tsopf
+  // (38,000) 37.0, 34.2; but fem27:68:3:0.6 (943,000) 96.3, 103.0
   static constexpr int L2_FIT     = 2;  // values that take at most 1/L2_FIT of the cache stay there anyway
   static constexpr int L2_KEPT    = 4;  // values that take 1/L2_KEPT of the cache are kept
   static constexpr int L2_VECTORS = 16; // x and y together may take at most 1/L2_VECTORS of the cache
 
   // ---- tiles. One H200, us, linear tetrahedra and triangles in random order, with tiles / without: 405,000 rows of 16
-  // entries 28.3 / 55.6, 120,000 8.7 / 18.1, 60,000 4.5 / 10.1, a million rows of 7 36.2 / 55.5 in tiles of 1900 rows,
-  // 37.1 in tiles of 1280. Copying the x of the next tile meanwhile gains nothing. Node blocks gain nothing: 120,000
-  // nodes of 3 unknowns 46.2 / 45.5
+  // entries 28.3 / 55.6, 60,000 4.5 / 10.1, a million rows of 7 36.2 / 55.5. Copying the x of the next tile meanwhile
+  // gains nothing, nor do node blocks: 120,000 nodes of 3 unknowns 46.2 / 45.5
   static constexpr int TILE_BLOCK           = 512;      // threads
   static constexpr int TILES                = 2;        // thread blocks per multiprocessor
   static constexpr int TILE_SHARED          = 48 << 10; // bytes of x in shared memory; more is to be asked for
@@ -134,30 +115,25 @@ struct Tuning {
   static constexpr int TILE_CELL_SWEEPS     = 6;        // and from cell to cell
   static constexpr int TILE_SETUP_BLOCK     = 512;      // threads
   // 32 lanes read x from at least so many cache lines: 30 in random order. In reverse Cuthill-McKee order, the
-  // tetrahedra (20 lines) take 24.7 / 24.4, 26.5 with windows of this order as tiles; the triangles (11) 31.6 / 26.0.
-  // Slices of neighboring rows, without padding, read x from half as many lines but are slower: in a prototype 27.4 /
-  // 25.7 with x, 23.3 / 19.3 without x; slices as they are with x in shared memory, which nothing fills, take 23.2
+  // tetrahedra (20 lines) take 24.7 / 24.4, the triangles (11) 31.6 / 26.0
   static constexpr int TILE_LINES = 24;
   // Columns of a row's neighbors, and columns of all tiles, at most so many times as many as the entries: 0.31 and 0.15
   // for the tetrahedra, 0.40 and 0.18 for the triangles
   static constexpr double TILE_CLOSE = 0.6;
   static constexpr double TILE_SHARE = 0.4;
 
-  // ---- products with several columns. The times are in us, for 2, 4 and 8 columns, on an H200
+  // ---- products with several columns
   static constexpr int COLUMNS_BLOCK  = 256; // threads
   static constexpr int COLUMNS_BYTES  = 192; // bytes of the sums that a thread keeps
   static constexpr int COLUMNS_PANELS = 8;   // panels per launch
-  // Diagonals of single entries, 7 points on 200^3: 186, 272, 434 with 1152 threads per multiprocessor, and 184, 265,
-  // 449 with 1280, which have fewer registers each. With thread blocks of 256: 198, 286, 452 with 1024 threads, 187,
-  // 271, 459 with 1280, 287, 306, 670 with 1536. With 1024 threads in blocks of 512: 213, 293, 455; in blocks of 1024:
-  // 237, 312, 466. Streaming stores make no difference
+  // Diagonals of single entries, the best of 128 to 1024 threads, and of 768 to 1536 per multiprocessor: 7 points on
+  // 200^3, 2, 4 and 8 columns, in us on an H200: 184, 265, 434
   static constexpr int COLUMNS_BLOCK_ONE     = 128;
   static constexpr int COLUMNS_THREADS       = 1280; // threads per multiprocessor that the registers must suffice for
   static constexpr int COLUMNS_THREADS_EIGHT = 1152; // the same for eight columns
-  // loads of x issued at once. With 16 and 768 threads: 204, 265, 443; 16 and 1024 threads: 289, 291, 469
-  static constexpr int COLUMNS_LOADS = 8;
+  static constexpr int COLUMNS_LOADS         = 8;    // loads of x issued at once; 16: 204, 265, 443
   // Single entries in slices, with X copied by rows. google: 58, 106, 230 with 768 threads per multiprocessor, 63, 119,
-  // 248 with 1024, 79, 168, 284 with 1280; with one product per column: 81, 167, 328
+  // 248 with 1024; with one product per column: 81, 167, 328
   static constexpr int ENTRIES_BLOCK   = 128; // threads
   static constexpr int ENTRIES_THREADS = 768; // threads per multiprocessor that the registers must suffice for
   static constexpr int ENTRIES_STEPS   = 8;   // steps in shared memory at a time
@@ -171,10 +147,9 @@ struct Tuning {
   // ---- fills
   static constexpr int FILL_BLOCK = 64; // threads
   static constexpr int FILL_BATCH = 8;  // steps whose entries are loaded at once
-  // A thread block fills a slice of node blocks. It has at most so many warps; outside of diagonals, one for each
-  // FILL_NODES_VALUES values of a lane. With two warps, finite elements with 3 unknowns per node take 673 us instead of
-  // 418 in diagonals and 420 instead of 410 in slices. With eight, those with 2 unknowns and short rows take 114 us
-  // instead of 89
+  // A thread block fills a slice of node blocks. It has at most so many warps (with two, finite elements with 3
+  // unknowns per node in diagonals take 673 us instead of 418); outside of diagonals, one for each FILL_NODES_VALUES
+  // values of a lane (with eight, those with 2 unknowns and short rows take 114 us instead of 89)
   static constexpr int FILL_NODES_WARPS  = 8;
   static constexpr int FILL_NODES_VALUES = 16;
   // as many thread blocks of FILL_NODES_WARPS warps find enough registers on a multiprocessor
@@ -203,8 +178,7 @@ struct Tuning {
   static constexpr int KRYLOV_BLOCKS = 4;
   // The number of partial sums that a product's warps store, times the number of thread blocks of the next kernel. Up
   // to this limit, each of those thread blocks adds all sums, and no separate kernel is launched to add them. With 32^3
-  // rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of 13.0, and one of devicebcgs 13.8
-  // instead of 19.8; with 36^3 rows nothing was gained
+  // rows and seven diagonals, an iteration of devicecg takes 10.0 us instead of 13.0; with 36^3 rows nothing was gained
   static constexpr int KRYLOV_PARTIALS = 1 << 17;
 
   // ---- pools of device memory. The work on an array of more than the largest size takes longer than cudaMalloc() and
@@ -227,11 +201,9 @@ struct Limits {
   int diagonals_warps = Tuning::DIAGONALS_WARPS; // 0: always the most slices per warp; 1000: one for small matrices
   int groups_mean     = Tuning::GROUPS_MEAN;     // INT_MAX: row groups of any length
   int l2_fit          = Tuning::L2_FIT;          // INT_MAX: values stay in the L2 cache, however few they are
-  int shared_lines    = Tuning::SHARED_LINES;    // 0: x in shared memory wherever it fits; more than 32: nowhere
   int tile_least      = Tuning::TILE_LEAST;      // 0: tiles for any number of rows
   int tile_lines      = Tuning::TILE_LINES;      // 0: tiles wherever they are possible; more than 32: nowhere
   int krylov_partials = Tuning::KRYLOV_PARTIALS; // 0: a kernel of its own adds the sums of a product
-  int coo_most        = INT_MAX;                 // 0: places of entries are stored in 64 bits
 };
 extern Limits limits; // store.cu
 

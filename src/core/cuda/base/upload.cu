@@ -42,17 +42,15 @@ public:
   {
     return buffer;
   }
-  // Returns false if there is no memory. The buffer is followed by a page
+  // Returns false if there is no memory
   bool Create(int device)
   {
     if (!buffer) {
-      if (cudaHostAlloc((void **)&buffer, CHUNK + PINNED_WORDS * sizeof(unsigned), cudaHostAllocPortable) !=
-          cudaSuccess) {
+      if (cudaHostAlloc((void **)&buffer, CHUNK, cudaHostAllocPortable) != cudaSuccess) {
         (void)cudaGetLastError();
         buffer = nullptr;
         return false;
       }
-      PinnedWordOffer((unsigned *)(buffer + CHUNK));
     }
     if (stream && gpu != device) FreeStream();
     gpu = device;
@@ -163,9 +161,10 @@ bool HasThreads()
 static cudaError_t Transfer(bool back, int count, void *const device[], void *const host[], const size_t bytes[])
 {
   using namespace spmv;
-  std::vector<Piece> pieces;
-  size_t             total = 0;
-  int                gpu;
+  const cudaMemcpyKind direction = back ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
+  std::vector<Piece>   pieces;
+  size_t               total = 0;
+  int                  gpu;
 
   for (int a = 0; a < count; a++) total += bytes[a];
   SPMV_TRY(cudaGetDevice(&gpu));
@@ -182,11 +181,7 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
   if (threads < 2) {
     PrepareEnd();
     for (int a = 0; a < count; a++) {
-      if (!bytes[a]) continue;
-      if (back)
-        SPMV_TRY(cudaMemcpy(host[a], device[a], bytes[a], cudaMemcpyDeviceToHost));
-      else
-        SPMV_TRY(cudaMemcpy(device[a], host[a], bytes[a], cudaMemcpyHostToDevice));
+      if (bytes[a]) SPMV_TRY(cudaMemcpy(back ? host[a] : device[a], back ? device[a] : host[a], bytes[a], direction));
     }
     return cudaStreamSynchronize(nullptr); // cudaMemcpy() may return as soon as the host's array has been read
   }
@@ -272,7 +267,6 @@ cudaError_t SpMVCudaFinalize(void)
 {
   using namespace spmv;
   PrepareFinalize();
-  SPMV_TRY(PinnedWordFinalize());
   for (auto &lane : lanes) SPMV_TRY(lane.Free());
   return PoolFinalize();
 }

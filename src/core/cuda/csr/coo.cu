@@ -4,8 +4,8 @@
   position where a new key begins is a nonzero. The sort is stable, so the places of a nonzero's entries ascend, and
   their values are always added in that order.
 
-  Two arrays are kept: the place of each entry in this order, in 32 bits if that is enough, and the position where the
-  entries of each nonzero begin. An array that would be 0, 1, 2, ... is not stored.
+  Two arrays are kept: the place of each entry in this order, and the position where the entries of each nonzero begin.
+  An array that would be 0, 1, 2, ... is not stored.
 */
 #include "coo.h"
 #include "core/cuda/layout/view.cuh"
@@ -58,30 +58,29 @@ __global__ void emit_picked(int64_t count, Pick pick, Emit emit, const int64_t *
 
 template <class Pick> class Selection {
 public:
-  Selection(int64_t count, const Pick &pick) : count(count), pick(pick)
+  Selection(int64_t count, const Pick &pick, cudaStream_t stream)
+      : count(count), tiles((count + TILE - 1) / TILE), pick(pick), stream(stream), before(stream)
   {
   }
-  cudaError_t Count(cudaStream_t stream, int64_t *total)
+  cudaError_t Count(int64_t *total)
   {
-    const int64_t tiles = (count + TILE - 1) / TILE;
     if (tiles >= INT_MAX) return cudaErrorNotSupported;
-    SPMV_TRY(before.Alloc(tiles + 1));
-    SPMV_TRY(before.Zero(stream));
+    SPMV_TRY(before.AllocZero(tiles + 1));
     SPMV_LAUNCH(tiles * BLOCK, BLOCK, stream, count_picked, count, pick, before);
     SPMV_TRY(ExclusiveSum(before, tiles + 1, stream));
     return Fetch(total, (int64_t *)before + tiles, 1, stream);
   }
-  template <class Emit> cudaError_t List(const Emit &emit, cudaStream_t stream)
+  template <class Emit> cudaError_t List(const Emit &emit)
   {
-    const int64_t tiles = (count + TILE - 1) / TILE;
     SPMV_LAUNCH(tiles * BLOCK, BLOCK, stream, emit_picked, count, pick, emit, before);
     return cudaSuccess;
   }
 
 private:
-  const int64_t  count;
-  const Pick     pick;
-  Array<int64_t> before; // number of elements picked before each tile
+  const int64_t      count, tiles;
+  const Pick         pick;
+  const cudaStream_t stream;
+  Scratch<int64_t>   before; // number of elements picked before each tile
 };
 
 // ------------------------------------------------------------------------------------------------ indices
@@ -123,17 +122,17 @@ struct InBlock {
   }
 };
 
-template <class P> struct EmitKey {
+struct EmitKey {
   Indices         of;
   int             bits; // bits of a column in the key
   uint64_t       *key;
-  P              *place;
+  int            *place;
   __device__ void operator()(int64_t rank, int64_t q) const
   {
     int64_t i, j;
     of.Get(q, &i, &j);
     key[rank]   = (uint64_t)(i - of.a.row[0]) << bits | (uint64_t)(of.a.outside ? j : j - of.a.col[0]);
-    place[rank] = (P)q;
+    place[rank] = (int)q;
   }
 };
 
@@ -178,28 +177,27 @@ struct IsFirst {
   }
 };
 
-template <class P> struct EmitNonzero {
+struct EmitNonzero {
   const uint64_t *key;
   uint64_t        mask; // of the column's bits in the key
   PetscInt       *j;
-  P              *first; // NULL: every nonzero has one entry
+  int            *first; // NULL: every nonzero has one entry
   __device__ void operator()(int64_t rank, int64_t q) const
   {
     j[rank] = (PetscInt)(key[q] & mask);
-    if (first) first[rank] = (P)q;
+    if (first) first[rank] = (int)q;
   }
 };
 
 // Row r begins at the first nonzero whose row is at least r
-template <class P>
-__global__ void find_rows(int64_t rows, int64_t nonzeros, const uint64_t *key, int bits, const P *first, PetscInt *i)
+__global__ void find_rows(int64_t rows, int64_t nonzeros, const uint64_t *key, int bits, const int *first, PetscInt *i)
 {
   const int64_t r   = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
   int64_t       low = 0, high = nonzeros;
   if (r > rows) return;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    if ((int64_t)(key[first ? (int64_t)first[middle] : middle] >> bits) < r)
+    if ((int64_t)(key[first ? first[middle] : middle] >> bits) < r)
       low = middle + 1;
     else
       high = middle;
@@ -219,7 +217,7 @@ struct Values {
 };
 
 // Every nonzero has one entry. Each thread adds several nonzeros, so that their loads are in flight at the same time
-template <class P> __global__ void add_single(int64_t nonzeros, const P *place, Values v, bool insert, Scalar *a)
+__global__ void add_single(int64_t nonzeros, const int *place, Values v, bool insert, Scalar *a)
 {
   constexpr int EACH  = Tuning::COO_EACH;
   const int64_t first = (int64_t)blockIdx.x * (BLOCK * EACH) + threadIdx.x;
@@ -228,7 +226,7 @@ template <class P> __global__ void add_single(int64_t nonzeros, const P *place, 
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
     const int64_t t = first + k * BLOCK;
-    at[k]           = t >= nonzeros ? -1 : place ? (int64_t)place[t] : t;
+    at[k]           = t >= nonzeros ? -1 : place ? place[t] : t;
   }
   Issue();
 #pragma unroll
@@ -243,18 +241,17 @@ template <class P> __global__ void add_single(int64_t nonzeros, const P *place, 
 
 // Nonzeros with several entries: loads in batches that are in flight at the same time, then sums in order. The lanes of
 // a warp stay together
-template <class P>
-__global__ void add_repeated(int64_t nonzeros, const P *first, const P *place, Values v, bool insert, Scalar *a)
+__global__ void add_repeated(int64_t nonzeros, const int *first, const int *place, Values v, bool insert, Scalar *a)
 {
   constexpr int BATCH = Tuning::COO_BATCH;
   const int64_t t     = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
-  const int64_t end   = t < nonzeros ? (int64_t)first[t + 1] : 0;
+  const int64_t end   = t < nonzeros ? first[t + 1] : 0;
   Scalar        sum   = Num::zero();
-  for (int64_t q = t < nonzeros ? (int64_t)first[t] : 0; __any_sync(ALL, q < end); q += BATCH) {
-    int64_t at[BATCH];
-    Scalar  value[BATCH];
+  for (int64_t q = t < nonzeros ? first[t] : 0; __any_sync(ALL, q < end); q += BATCH) {
+    int    at[BATCH];
+    Scalar value[BATCH];
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) at[b] = q + b >= end ? -1 : place ? (int64_t)place[q + b] : q + b;
+    for (int b = 0; b < BATCH; b++) at[b] = q + b >= end ? -1 : place ? place[q + b] : (int)(q + b);
     Issue();
 #pragma unroll
     for (int b = 0; b < BATCH; b++) value[b] = at[b] < 0 ? Num::zero() : v.Get(at[b]);
@@ -281,34 +278,22 @@ using namespace spmv;
 struct _n_SpMVCudaCOO {
   int64_t         nonzeros = 0, count = 0; // count: entries of the first array
   Array<PetscInt> i, j;
+  Array<int>      first, place;
 
-  virtual ~_n_SpMVCudaCOO() = default;
-
-  virtual cudaError_t Create(const Indices &, int row_bits, int col_bits, cudaStream_t) = 0;
-  virtual cudaError_t Add(const Values &, bool insert, Scalar *a, cudaStream_t) const   = 0;
-  virtual size_t      Bytes() const                                                     = 0;
-};
-
-namespace {
-
-template <class P> struct Map : _n_SpMVCudaCOO {
-  Array<P> first, place;
-
-  cudaError_t Create(const Indices &of, int row_bits, int col_bits, cudaStream_t stream) override
+  cudaError_t Create(const Indices &of, int row_bits, int col_bits, cudaStream_t stream)
   {
-    Array<int>      failed; // flags: an index is too large; the keys do not ascend
+    Scratch<int>    failed(stream); // flags: an index is too large; the keys do not ascend
     Array<uint64_t> key;
     int             has[2];
     int64_t         entries;
-    SPMV_TRY(failed.Alloc(2));
-    SPMV_TRY(failed.Zero(stream));
-    Selection<InBlock> block(of.count(), InBlock{of, failed});
-    SPMV_TRY(block.Count(stream, &entries));
+    SPMV_TRY(failed.AllocZero(2));
+    Selection<InBlock> block(of.count(), InBlock{of, failed}, stream);
+    SPMV_TRY(block.Count(&entries));
     SPMV_TRY(Fetch(has, (int *)failed, 1, stream));
     if (has[0]) return cudaErrorInvalidValue;
     SPMV_TRY(key.Alloc(entries));
     SPMV_TRY(place.Alloc(entries));
-    SPMV_TRY(block.List(EmitKey<P>{of, col_bits, key, place}, stream));
+    SPMV_TRY(block.List(EmitKey{of, col_bits, key, place}));
     SPMV_LAUNCH(entries, BLOCK, stream, check_order, entries, key, (int *)failed + 1);
     SPMV_TRY(Fetch(has, (int *)failed, 2, stream));
     if (has[1])
@@ -316,40 +301,21 @@ template <class P> struct Map : _n_SpMVCudaCOO {
     else if (entries == of.count())
       place.Free(); // 0, 1, 2, ...
 
-    Selection<IsFirst> firsts(entries, IsFirst{key});
-    SPMV_TRY(firsts.Count(stream, &nonzeros));
-    if (nonzeros > (int64_t)(sizeof(PetscInt) == 4 ? INT_MAX : INT64_MAX)) return cudaErrorNotSupported;
+    Selection<IsFirst> firsts(entries, IsFirst{key}, stream);
+    SPMV_TRY(firsts.Count(&nonzeros));
     SPMV_TRY(j.Alloc(nonzeros));
     if (nonzeros < entries) {
-      const P end = (P)entries;
+      const int end = (int)entries;
       SPMV_TRY(first.Alloc(nonzeros + 1));
-      SPMV_TRY(cudaMemcpyAsync((P *)first + nonzeros, &end, sizeof(end), cudaMemcpyHostToDevice, stream));
+      SPMV_TRY(cudaMemcpyAsync(first + nonzeros, &end, sizeof(end), cudaMemcpyHostToDevice, stream));
     }
-    SPMV_TRY(firsts.List(EmitNonzero<P>{key, ((uint64_t)1 << col_bits) - 1, j, first}, stream));
+    SPMV_TRY(firsts.List(EmitNonzero{key, ((uint64_t)1 << col_bits) - 1, j, first}));
     SPMV_TRY(i.Alloc(of.a.row[1] - of.a.row[0] + 1));
     SPMV_LAUNCH(of.a.row[1] - of.a.row[0] + 1, BLOCK, stream, find_rows, of.a.row[1] - of.a.row[0], nonzeros, key,
-                col_bits, (const P *)(P *)first, i);
+                col_bits, first, i);
     return cudaStreamSynchronize(stream);
   }
-
-  cudaError_t Add(const Values &v, bool insert, Scalar *a, cudaStream_t stream) const override
-  {
-    if (first)
-      SPMV_LAUNCH(nonzeros, BLOCK, stream, add_repeated, nonzeros, (const P *)(P *)first, (const P *)(P *)place, v,
-                  insert, a);
-    else
-      SPMV_LAUNCH((nonzeros + Tuning::COO_EACH - 1) / Tuning::COO_EACH, BLOCK, stream, add_single, nonzeros,
-                  (const P *)(P *)place, v, insert, a);
-    return cudaSuccess;
-  }
-
-  size_t Bytes() const override
-  {
-    return first.Bytes() + place.Bytes();
-  }
 };
-
-} // namespace
 
 cudaError_t SpMVCudaCOOCreate(const SpMVCudaIndices *indices, cudaStream_t stream, SpMVCudaCOO *coo)
 {
@@ -357,24 +323,18 @@ cudaError_t SpMVCudaCOOCreate(const SpMVCudaIndices *indices, cudaStream_t strea
                 columns = indices->outside ? indices->N : indices->col[1] - indices->col[0];
   const int row_bits = BitsFor((uint64_t)PetscMax(rows - 1, 0)), col_bits = BitsFor((uint64_t)PetscMax(columns - 1, 0));
   *coo = nullptr;
-  if (row_bits + col_bits > 63) return cudaErrorNotSupported;
+  if (row_bits + col_bits > 63 || indices->count[0] + indices->count[1] > SPMVCUDA_MAX_SIZE)
+    return cudaErrorNotSupported;
   SPMV_TRY(Supported());
-  std::unique_ptr<_n_SpMVCudaCOO> map;
-  const Indices                   of    = {*indices};
-  const cudaError_t               error = Guarded([&] {
-    if (of.count() < limits.coo_most)
-      map.reset(new Map<int>);
-    else
-      map.reset(new Map<int64_t>);
-    map->count = indices->count[0];
-    return map->Create(of, row_bits, col_bits, stream);
-  });
-  if (error != cudaSuccess) {
+  std::unique_ptr<_n_SpMVCudaCOO> map(new (std::nothrow) _n_SpMVCudaCOO);
+  if (!map) return cudaErrorMemoryAllocation;
+  map->count              = indices->count[0];
+  const cudaError_t error = map->Create({*indices}, row_bits, col_bits, stream);
+  if (error == cudaSuccess)
+    *coo = map.release();
+  else
     ForgetErrors();
-    return error;
-  }
-  *coo = map.release();
-  return cudaSuccess;
+  return error;
 }
 
 cudaError_t SpMVCudaCOODestroy(SpMVCudaCOO *coo)
@@ -392,7 +352,7 @@ PetscInt64 SpMVCudaCOONonzeros(SpMVCudaCOO coo)
 
 PetscInt64 SpMVCudaCOOBytes(SpMVCudaCOO coo)
 {
-  return (PetscInt64)coo->Bytes();
+  return (PetscInt64)(coo->first.Bytes() + coo->place.Bytes());
 }
 
 void SpMVCudaCOOPattern(SpMVCudaCOO coo, const PetscInt **i, const PetscInt **j)
@@ -410,23 +370,29 @@ void SpMVCudaCOOReleasePattern(SpMVCudaCOO coo)
 cudaError_t SpMVCudaCOOAdd(SpMVCudaCOO coo, const PetscScalar *const v[2], PetscBool insert, PetscScalar *a,
                            cudaStream_t stream)
 {
-  return coo->Add(Values{(const Scalar *)v[0], (const Scalar *)v[1], coo->count}, (bool)insert, (Scalar *)a, stream);
+  const Values  of       = {(const Scalar *)v[0], (const Scalar *)v[1], coo->count};
+  const int64_t nonzeros = coo->nonzeros;
+  if (coo->first)
+    SPMV_LAUNCH(nonzeros, BLOCK, stream, add_repeated, nonzeros, coo->first, coo->place, of, (bool)insert, (Scalar *)a);
+  else
+    SPMV_LAUNCH((nonzeros + Tuning::COO_EACH - 1) / Tuning::COO_EACH, BLOCK, stream, add_single, nonzeros, coo->place,
+                of, (bool)insert, (Scalar *)a);
+  return cudaSuccess;
 }
 
 cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t stream, PetscInt64 *count,
                               PetscInt64 **place, PetscInt **i, PetscInt **j)
 {
   const Indices of = {*indices};
-  Array<int>    failed;
+  Scratch<int>  failed(stream);
   int           has;
   int64_t       total;
   *place = nullptr;
   *i = *j = nullptr;
   *count  = 0;
-  SPMV_TRY(failed.Alloc(1));
-  SPMV_TRY(failed.Zero(stream));
-  Selection<Elsewhere> remote(of.count(), Elsewhere{of, failed});
-  SPMV_TRY(remote.Count(stream, &total));
+  SPMV_TRY(failed.AllocZero(1));
+  Selection<Elsewhere> remote(of.count(), Elsewhere{of, failed}, stream);
+  SPMV_TRY(remote.Count(&total));
   SPMV_TRY(Fetch(&has, (int *)failed, 1, stream));
   if (has) return cudaErrorInvalidValue;
   if (!total) return cudaSuccess;
@@ -434,7 +400,7 @@ cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t strea
   *i                      = (PetscInt *)(*place + total);
   *j                      = *i + total;
   *count                  = total;
-  const cudaError_t error = remote.List(EmitRemote{of, (int64_t *)*place, *i, *j}, stream);
+  const cudaError_t error = remote.List(EmitRemote{of, (int64_t *)*place, *i, *j});
   return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
 }
 

@@ -25,8 +25,8 @@ typedef struct _n_SpMVCudaCOO *SpMVCudaCOO;
 
 /*
   Sorts the entries of the block and merges repeated ones. Returns cudaErrorInvalidValue if an index is too large,
-  cudaErrorNotSupported if rows and columns together need more than 63 bits or the number of nonzeros does not fit in a
-  PetscInt, or cudaErrorMemoryAllocation; then there is no map. Waits for the stream.
+  cudaErrorNotSupported if rows and columns together need more than 63 bits or if there are more than SPMVCUDA_MAX_SIZE
+  entries, or cudaErrorMemoryAllocation; then there is no map. Waits for the stream.
 */
 PETSC_INTERN cudaError_t SpMVCudaCOOCreate(const SpMVCudaIndices *, cudaStream_t, SpMVCudaCOO *);
 PETSC_INTERN cudaError_t SpMVCudaCOODestroy(SpMVCudaCOO *); /* or NULL */

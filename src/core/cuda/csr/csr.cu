@@ -105,8 +105,7 @@ template <class F> cudaError_t Counted(cudaStream_t stream, PetscInt64 *count, F
 {
   Scratch<unsigned long long> total(stream);
   unsigned long long          host;
-  SPMV_TRY(total.Alloc(1));
-  SPMV_TRY(total.Zero(stream));
+  SPMV_TRY(total.AllocZero(1));
   SPMV_TRY(f((unsigned long long *)total));
   SPMV_TRY(Fetch(&host, (unsigned long long *)total, 1, stream));
   *count = (PetscInt64)host;
@@ -123,10 +122,8 @@ cudaError_t SpMVCudaCSRAscends(const SpMVCudaCSR *csr, cudaStream_t stream, Pets
   PetscInt64 wrong = 0;
   SPMV_TRY(Check(csr));
   SPMV_TRY(Counted(stream, &wrong, [&](unsigned long long *total) {
-    return WithView(*csr, 1, [&](auto v) {
-      SPMV_LAUNCH((int64_t)v.units * LANES, BLOCK, stream, count_descents, v, total);
-      return cudaSuccess;
-    });
+    SPMV_LAUNCH_VIEW(*csr, 1, (int64_t)v.units * LANES, BLOCK, stream, count_descents, v, total);
+    return cudaSuccess;
   }));
   *ascends = (PetscBool)!wrong;
   return cudaSuccess;
@@ -137,10 +134,8 @@ cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *csr, PetscInt64 count, const P
 {
   SPMV_TRY(Check(csr));
   return Counted(stream, missing, [&](unsigned long long *total) {
-    return WithView(*csr, 1, [&](auto v) {
-      SPMV_LAUNCH(count, BLOCK, stream, count_missing, v, csr->n, count, row, total);
-      return cudaSuccess;
-    });
+    SPMV_LAUNCH_VIEW(*csr, 1, count, BLOCK, stream, count_missing, v, csr->n, count, row, total);
+    return cudaSuccess;
   });
 }
 
@@ -148,31 +143,25 @@ cudaError_t SpMVCudaCSRZeroDiagonals(const SpMVCudaCSR *csr, cudaStream_t stream
 {
   SPMV_TRY(Check(csr));
   return Counted(stream, zeros, [&](unsigned long long *total) {
-    return WithView(*csr, 1, [&](auto v) {
-      SPMV_LAUNCH((int64_t)v.units, BLOCK, stream, count_zeros, v, csr->n, (const Scalar *)csr->a, total);
-      return cudaSuccess;
-    });
+    SPMV_LAUNCH_VIEW(*csr, 1, (int64_t)v.units, BLOCK, stream, count_zeros, v, csr->n, (const Scalar *)csr->a, total);
+    return cudaSuccess;
   });
 }
 
 cudaError_t SpMVCudaCSRShift(const SpMVCudaCSR *csr, const PetscScalar *value, PetscScalar *a, cudaStream_t stream)
 {
   SPMV_TRY(Check(csr));
-  return WithView(*csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int64_t)v.units, BLOCK, stream, shift, v, csr->n, ValueOf(value), (Scalar *)a);
-    return cudaSuccess;
-  });
+  SPMV_LAUNCH_VIEW(*csr, 1, (int64_t)v.units, BLOCK, stream, shift, v, csr->n, ValueOf(value), (Scalar *)a);
+  return cudaSuccess;
 }
 
 cudaError_t SpMVCudaCSRZeroRows(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, const PetscScalar *value,
                                 PetscScalar *a, const PetscScalar *x, PetscScalar *b, cudaStream_t stream)
 {
   SPMV_TRY(Check(csr));
-  return WithView(*csr, 1, [&](auto v) {
-    SPMV_LAUNCH(count * LANES, BLOCK, stream, zero_rows, v, csr->n, count, row, ValueOf(value), (Scalar *)a,
-                (const Scalar *)x, (Scalar *)b);
-    return cudaSuccess;
-  });
+  SPMV_LAUNCH_VIEW(*csr, 1, count * LANES, BLOCK, stream, zero_rows, v, csr->n, count, row, ValueOf(value), (Scalar *)a,
+                   (const Scalar *)x, (Scalar *)b);
+  return cudaSuccess;
 }
 
 cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, PetscScalar *a,
@@ -180,12 +169,9 @@ cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *csr, PetscInt64 count, con
 {
   Scratch<char> marked(stream);
   SPMV_TRY(Check(csr));
-  SPMV_TRY(marked.Alloc(csr->m));
-  SPMV_TRY(marked.Zero(stream));
+  SPMV_TRY(marked.AllocZero(csr->m));
   SPMV_LAUNCH(count, BLOCK, stream, mark, count, row, (char *)marked);
-  return WithView(*csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int64_t)v.units * LANES, BLOCK, stream, zero_columns, v, (const char *)marked, (Scalar *)a,
-                (const Scalar *)x, (Scalar *)b);
-    return cudaSuccess;
-  });
+  SPMV_LAUNCH_VIEW(*csr, 1, (int64_t)v.units * LANES, BLOCK, stream, zero_columns, v, (const char *)marked, (Scalar *)a,
+                   (const Scalar *)x, (Scalar *)b);
+  return cudaSuccess;
 }

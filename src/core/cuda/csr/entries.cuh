@@ -13,10 +13,10 @@ __device__ __forceinline__ int64_t Thread()
 }
 
 // The first of the ascending columns j[begin] to j[end - 1] that is at least c
-template <class I> __device__ __forceinline__ int64_t LowerBound(const I *j, int64_t begin, int64_t end, int64_t c)
+template <class I, class P> __device__ __forceinline__ P LowerBound(const I *j, P begin, P end, int64_t c)
 {
   while (begin < end) {
-    const int64_t middle = begin + (end - begin) / 2;
+    const P middle = begin + (end - begin) / 2;
     if ((int64_t)j[middle] < c)
       begin = middle + 1;
     else
@@ -28,7 +28,7 @@ template <class I> __device__ __forceinline__ int64_t LowerBound(const I *j, int
 // The position of the entry in row r and column c, or -1
 template <class I> __device__ __forceinline__ int64_t Position(const I *i, const I *j, int64_t r, int64_t c)
 {
-  const int64_t end = i[r + 1], p = LowerBound(j, i[r], end, c);
+  const int64_t end = i[r + 1], p = LowerBound(j, (int64_t)i[r], end, c);
   return p < end && (int64_t)j[p] == c ? p : -1;
 }
 

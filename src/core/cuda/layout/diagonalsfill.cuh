@@ -17,8 +17,6 @@ template <int STEPS> struct FillShape {
   static constexpr size_t SHARED = (size_t)Tuning::FILL_BLOCK * STRIDE * sizeof(Scalar);
 };
 
-constexpr int EQUALS = 256; // counters of marks, because a single one would delay the slices of a large matrix
-
 // Whether these lanes, whose node blocks differ from the common one, are in so many of the four bytes of a step's mask
 // that the step is not marked
 __device__ __forceinline__ bool TooMany(unsigned lanes)
@@ -51,14 +49,13 @@ template <class V, int BS> __device__ __forceinline__ int LaneOfMost(const Scala
 }
 
 // Marks steps of node blocks, from `step` on. like: bit b says whether the lane's block of step b equals that of lane
-// from[b]. Returns how many it marked
+// from[b]
 template <class V, int BS, int BATCH>
-__device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like, const int (&from)[BATCH],
-                                          const V *value, V *equal_value, unsigned *equal)
+__device__ __forceinline__ void MarkBlocks(int64_t step, int steps, unsigned like, const int (&from)[BATCH],
+                                           const V *value, V *equal_value, unsigned *equal)
 {
-  const int lane   = threadIdx.x % WARP;
-  unsigned  mine   = 0;
-  int       marked = 0;
+  const int lane = threadIdx.x % WARP;
+  unsigned  mine = 0;
   __syncwarp(); // all lanes have written their values
 #pragma unroll
   for (int b = 0; b < BATCH; b++) {
@@ -68,10 +65,8 @@ __device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like
     for (int e = lane; e < BS * BS; e += WARP)
       equal_value[(step + b) * (BS * BS) + e] = value[((step + b) * (BS * BS) + e) * WARP + from[b]];
     if (lane == b) mine = lanes;
-    marked++;
   }
   if (lane < min(BATCH, steps)) equal[step + lane] = mine;
-  return marked;
 }
 
 // Both the steps and a lane's entries are in the order of the columns. So the entries of a few steps are consecutive in
@@ -79,28 +74,23 @@ __device__ __forceinline__ int MarkBlocks(int64_t step, int steps, unsigned like
 // they fit. STEPS > 0: all slices have this many steps
 template <int STEPS, class V, class I>
 __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const int *value_index, const Scalar *a,
-                             V *value, V *equal_value, int2 *pattern_of_slice, unsigned *equal, unsigned *equals)
+                             V *value, V *equal_value, int2 *pattern_of_slice)
 {
   constexpr int BATCH = FillShape<STEPS>::BATCH, STRIDE = FillShape<STEPS>::STRIDE;
   const int     s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= args.slices) return;
-  const int64_t first = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
-  const int2   *step  = args.step + pattern_of_slice[s].x;
-  const bool    more  = !STEPS && args.more && args.more[s + 1] > args.more[s];
-  // additional steps
-  const int beyond =
-      more ? __popc(__ballot_sync(ALL, args.steps + lane < args.longest && Lanes(step[args.steps + lane]))) : 0;
-  const int steps      = STEPS     ? STEPS
-                         : uniform ? args.steps + beyond
+  const int64_t first  = STEPS ? (int64_t)s * STEPS : uniform ? (int64_t)s * args.steps : args.first_value[s];
+  const int2   *step   = args.step + pattern_of_slice[s].x;
+  const int     steps  = STEPS     ? STEPS
+                         : uniform ? args.steps
                                    : (int)(args.first_value[s + 1] - (unsigned)first),
             unit       = s * WARP + lane;
   const int64_t start  = unit < v.units ? v.start(unit) : 0;
   const int     width  = unit < v.units ? v.len(unit) : 0;
-  V            *to     = value + first * WARP + lane,
-    *next              = more ? value + (int64_t)args.slices * args.steps * WARP + args.more[s] : nullptr;
+  V            *to     = value + first * WARP + lane;
   Scalar       *shared = (Scalar *)spmv_shared + threadIdx.x / WARP * (WARP * STRIDE);
   int           done = 0, mine = lane * STRIDE; // mine: the position in `shared` at which the lane's values begin
-  unsigned      word = 0, total = 0;
+  unsigned      marks = 0;
   const int64_t begin = __shfl_sync(ALL, start, 0),
                 end   = __shfl_sync(ALL, start + width, min(WARP, v.units - s * WARP) - 1);
   const bool whole    = end - begin <= WARP * STRIDE;
@@ -131,30 +121,15 @@ __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const i
               t  = at[b] < 0 ? t0 : Convert<V>(shared[at[b]]);
       if (!__all_sync(ALL, Traits<V>::same(t, t0)))
         same &= ~(1u << b);
-      else if (lane == 0 && (!more || k0 + b < args.steps))
+      else if (lane == 0)
         equal_value[first + k0 + b] = t0;
-      if (!more || k0 + b < args.steps)
-        to[(k0 + b) * WARP] = t;
-      else {
-        if (at[b] >= 0) next[LanesBefore(step[k0 + b], lane)] = t;
-        next += __popc(Lanes(step[k0 + b]));
-      }
+      to[(k0 + b) * WARP] = t;
     }
     done += count;
     if (whole) mine += count;
-    // additional steps have no marks
-    if (more && k0 + BATCH > args.steps) same &= k0 < args.steps ? (1u << (args.steps - k0)) - 1 : 0;
-    total += __popc(same);
-    word |= same << k0 % WARP;
-    if (k0 % WARP == WARP - BATCH || k0 + BATCH >= steps) {
-      if (lane == 0 && k0 < WARP)
-        pattern_of_slice[s].y = (int)(word | (more ? MORE : 0));
-      else if (lane == 0)
-        equal[(int64_t)s * args.words + k0 / WARP] = word;
-      word = 0;
-    }
+    if (k0 < WARP) marks |= same << k0; // the other steps have none
   }
-  if (lane == 0) atomicAdd(equals + s % EQUALS, total);
+  if (lane == 0) pattern_of_slice[s].y = (int)marks;
 }
 
 // steps of node blocks that a warp takes at once
@@ -165,7 +140,7 @@ static_assert(NODES_BATCH <= WARP);
 template <int BS, class V, class I>
 __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_NODES_BLOCKS)
     fill_nodes(View<I> v, DiagonalArgs args, bool uniform, int staged, const int *value_index, const Scalar *a,
-               V *value, V *equal_value, unsigned *equal, unsigned *equals)
+               V *value, V *equal_value, unsigned *equal)
 {
   const int s = (int)blockIdx.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP,
             unit        = s * WARP + lane;
@@ -179,8 +154,7 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
   V             *to     = value + first * (BS * BS * WARP) + lane;
   Scalar        *shared = (Scalar *)spmv_shared;
   int            done = 0, counted = 0; // the lane's blocks in the first steps; how many steps these are
-  unsigned       total = 0;
-  const auto     own   = [&](int k) { return Lanes(step[k]) >> lane & 1; }; // whether the lane has a block in a step
+  const auto     own = [&](int k) { return Lanes(step[k]) >> lane & 1; }; // whether the lane has a block in a step
   for (int staged0 = 0; staged0 < steps; staged0 += staged) {
     const int end = min(staged0 + staged, steps);
     for (; counted < staged0; counted++) done += own(counted);
@@ -218,18 +192,16 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
           }
         }
       }
-      total += MarkBlocks<V, BS>(first + k0, end - k0, same, like, value, equal_value, equal);
+      MarkBlocks<V, BS>(first + k0, end - k0, same, like, value, equal_value, equal);
     }
   }
-  if (lane == 0) atomicAdd(equals + s % EQUALS, total);
 }
 
 template <class V, int STEPS, class I> cudaError_t Fill(const View<I> &v, const FillArgs &f, cudaStream_t stream)
 {
   const unsigned grid = Blocks((int64_t)f.args.slices * WARP, Tuning::FILL_BLOCK);
   fill_entries<STEPS><<<grid, Tuning::FILL_BLOCK, FillShape<STEPS>::SHARED, stream>>>(
-      v, f.args, f.uniform, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.pattern_of_slice, f.equal,
-      f.equals);
+      v, f.args, f.uniform, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.pattern_of_slice);
   return cudaGetLastError();
 }
 
@@ -239,13 +211,13 @@ template <class V, int BS, class I> cudaError_t FillNodes(const View<I> &v, cons
   Staging   s;
   SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<BS, V, I>, f.args.steps, NODES_BATCH, &s));
   fill_nodes<BS><<<f.args.slices, PetscMax(warps, 1) * WARP, s.shared, stream>>>(
-      v, f.args, f.uniform, s.steps, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.equal, f.equals);
+      v, f.args, f.uniform, s.steps, f.value_index, f.a, (V *)f.value, (V *)f.equal_value, f.equal);
   return cudaGetLastError();
 }
 
 template <class V, class I> cudaError_t FillEntries(const View<I> &v, const FillArgs &f, cudaStream_t stream)
 {
-  switch (f.uniform && !f.args.more ? f.args.steps : 0) {
+  switch (f.uniform ? f.args.steps : 0) {
   case 3: return Fill<V, 3>(v, f, stream);
   case 5: return Fill<V, 5>(v, f, stream);
   case 7: return Fill<V, 7>(v, f, stream);
@@ -259,14 +231,12 @@ cudaError_t FillDiagonals(const SpMVCudaCSR &csr, const Nodes &nodes, const Fill
 {
   return WithView(csr, nodes, [&](auto v) {
     ForgetErrors();
-    switch (f.bs) {
-    case 1: return FillEntries<V>(v, f, stream);
-    case 2: return FillNodes<V, 2>(v, f, stream);
-    case 3: return FillNodes<V, 3>(v, f, stream);
-    case 4: return FillNodes<V, 4>(v, f, stream);
-    case 5: return FillNodes<V, 5>(v, f, stream);
-    default: return FillNodes<V, 6>(v, f, stream);
-    }
+    return WithNodeSize(f.bs, [&](auto bs) {
+      if constexpr (bs == 1)
+        return FillEntries<V>(v, f, stream);
+      else
+        return FillNodes<V, bs>(v, f, stream);
+    });
   });
 }
 

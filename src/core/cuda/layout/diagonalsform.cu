@@ -146,44 +146,6 @@ __global__ void write_patterns_of_slices(int count, int stride, const int *patte
   if (t < count) pattern_of_slice[t] = make_int2(pattern[t] * stride, 0);
 }
 
-constexpr int USUALS = 4;
-
-// The k-th number of steps for which there is a kernel, k < USUALS
-__host__ __device__ int Usual(int k)
-{
-  return 3 + 2 * k;
-}
-
-// Counts the steps of all slices beyond each of these numbers
-__global__ void count_more(int slices, const int64_t *steps, unsigned long long *more)
-{
-  unsigned long long n[USUALS] = {};
-  for (int64_t s = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; s < slices; s += (int64_t)gridDim.x * blockDim.x) {
-    for (int k = 0; k < USUALS; k++) n[k] += (unsigned long long)max(steps[s] - Usual(k), (int64_t)0);
-  }
-  for (int k = 0; k < USUALS; k++) {
-    for (int by = WARP / 2; by; by >>= 1) n[k] += __shfl_down_sync(ALL, n[k], by);
-    if (threadIdx.x % WARP == 0 && n[k]) atomicAdd(more + k, n[k]);
-  }
-}
-
-// Counts the entries of each slice in its steps beyond `usual`
-__global__ void count_entries(int slices, int usual, int longest, const int2 *pattern_of_slice, const int2 *step,
-                              int64_t *entries)
-{
-  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (s > slices) return;
-  int n = 0;
-  for (int k = usual; s < slices && k < longest; k++) n += __popc(Lanes(step[pattern_of_slice[s].x + k]));
-  entries[s] = n;
-}
-
-__global__ void mark_more(int slices, const unsigned *more, int2 *pattern_of_slice)
-{
-  const int s = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (s < slices && more[s + 1] > more[s]) pattern_of_slice[s].y |= MORE;
-}
-
 __global__ void shorten(int count, const int64_t *wide, unsigned *to)
 {
   const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -197,7 +159,7 @@ __global__ void shorten(int count, const int64_t *wide, unsigned *to)
 cudaError_t DiagonalStore::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &hash, Array<int> &slice, bool *stored,
                                          cudaStream_t stream)
 {
-  const int              slices = args.slices, stride = args.longest;
+  const int              slices = args.slices, stride = args.steps;
   const bool             looks = bs == 1 && (!uniform || args.steps <= FrequentPattern::MOST); // for a frequent pattern
   Scratch<int>           pattern(stream), representative(stream), begin(stream);
   Scratch<int64_t>       begins(stream);
@@ -216,16 +178,12 @@ cudaError_t DiagonalStore::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t>
   SPMV_LAUNCH(slices, 256, stream, number, slices, hash, slice, begins, pattern, representative, begin);
   SPMV_TRY(Fetch(&patterns, (int64_t *)begins + slices, 1, stream));
   if (patterns * stride >= INT_MAX) return cudaSuccess;
-  SPMV_TRY(found.Alloc(1));
-  SPMV_TRY(found.Zero(stream));
-  SPMV_TRY(step.Alloc(patterns * stride, stream));
-  SPMV_TRY(step.Zero(stream));
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(patterns * WARP, 256, stream, write_patterns, v, (int)patterns, representative, stride, step);
-    SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, verify, v, slices, stride, step, pattern,
-                &((FoundPatterns *)found)->failed);
-    return cudaSuccess;
-  }));
+  SPMV_TRY(found.AllocZero(1));
+  SPMV_TRY(step.AllocZero(patterns * stride, stream));
+  SPMV_LAUNCH_VIEW(csr, nodes, patterns * WARP, 256, stream, write_patterns, v, (int)patterns, representative, stride,
+                   step);
+  SPMV_LAUNCH_VIEW(csr, nodes, (int64_t)slices * WARP, 256, stream, verify, v, slices, stride, step, pattern,
+                   &((FoundPatterns *)found)->failed);
   if (looks) {
     SPMV_LAUNCH(patterns, 256, stream, find_frequent, (int)patterns, slices, stride, uniform ? args.steps : 0, begin,
                 step, found);
@@ -238,66 +196,20 @@ cudaError_t DiagonalStore::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t>
   return cudaSuccess;
 }
 
-// Chooses how many steps are stored per slice: the same number for all if that needs little padding, or the number of a
-// star or box stencil, and more for a few
-cudaError_t DiagonalStore::Shape(Array<int64_t> &count, const DiagonalCount &found, cudaStream_t stream)
-{
-  const int64_t slices = args.slices, all = (int64_t)found.steps;
-  const int     longest = found.longest;
-  args.steps = args.longest = longest;
-  args.words                = (longest + WARP - 1) / WARP;
-  uniform                   = slices * longest <= all + all / Tuning::UNIFORM_SHARE;
-  steps                     = uniform ? slices * longest : all;
-  if (uniform || bs > 1 || longest >= WARP) return cudaSuccess;
-
-  Scratch<unsigned long long> beyond(stream);
-  unsigned long long          host[USUALS];
-  int64_t                     least = all;
-  SPMV_TRY(beyond.Alloc(USUALS));
-  SPMV_TRY(beyond.Zero(stream));
-  SPMV_LAUNCH(PetscMin(slices, (int64_t)1 << 16), 256, stream, count_more, (int)slices, count, beyond);
-  SPMV_TRY(Fetch(host, (unsigned long long *)beyond, USUALS, stream));
-  for (int k = 0; k < USUALS; k++) {
-    const int64_t stored = slices * Usual(k) + (int64_t)host[k];
-    if ((int64_t)host[k] * Tuning::MORE_SHARE > all || host[k] > UINT_MAX / WARP ||
-        stored > all + all / Tuning::UNIFORM_SHARE || (uniform && stored >= least))
-      continue;
-    uniform    = true;
-    args.steps = Usual(k);
-    steps      = slices * Usual(k);
-    least      = stored;
-  }
-  return cudaSuccess;
-}
-
 // Allocates the arrays that fills write. count: the number of steps of each slice
 cudaError_t DiagonalStore::Allocate(Array<int64_t> &count, cudaStream_t stream)
 {
   const int slices = args.slices;
-  if (!uniform || args.longest > args.steps) {
-    Array<unsigned> &first = uniform ? more : first_value;
-    if (uniform)
-      SPMV_LAUNCH(slices + 1, 256, stream, count_entries, slices, args.steps, args.longest, pattern_of_slice, step,
-                  count);
+  if (!uniform) {
     SPMV_TRY(ExclusiveSum(count, slices + 1, stream));
-    if (uniform) SPMV_TRY(Fetch(&additional, (int64_t *)count + slices, 1, stream));
-    SPMV_TRY(first.Alloc(slices + 1, stream));
-    SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, count, first);
-    if (uniform) SPMV_LAUNCH(slices, 256, stream, mark_more, slices, first, pattern_of_slice);
+    SPMV_TRY(first_value.Alloc(slices + 1, stream));
+    SPMV_LAUNCH(slices + 1, 256, stream, shorten, slices + 1, count, first_value);
   }
-  if (bs > 1 || args.words > 1) {
-    SPMV_TRY(equal.Alloc(bs > 1 ? (size_t)steps : (size_t)slices * args.words, stream));
-    SPMV_TRY(equal.Zero(stream));
-  }
-  SPMV_TRY(equals.Alloc(EQUALS, stream));
-  SPMV_TRY(value.Alloc((size_t)(steps * WARP * bs * bs + additional) * StoredSize(single), stream));
-  SPMV_TRY(value.Zero(stream));
+  if (bs > 1) SPMV_TRY(equal.AllocZero(steps, stream));
+  SPMV_TRY(value.AllocZero((size_t)(steps * WARP * bs * bs) * StoredSize(single), stream));
   SPMV_TRY(equal_value.Alloc((size_t)steps * bs * bs * StoredSize(single), stream));
-  SPMV_TRY(PinnedWord(&report));
-  *report               = UINT_MAX;
   args.pattern_of_slice = pattern_of_slice;
   args.first_value      = first_value;
-  args.more             = more;
   args.step             = step;
   args.equal            = equal;
   args.value            = (char *)value;
@@ -324,17 +236,17 @@ cudaError_t DiagonalStore::Form(const SpMVCudaCSR &csr, int64_t limit, bool *for
   SPMV_TRY(hash.Alloc(slices));
   SPMV_TRY(slice.Alloc(slices));
   SPMV_TRY(count.Alloc(slices + 1));
-  SPMV_TRY(scratch.Alloc(1));
-  SPMV_TRY(scratch.Zero(stream));
+  SPMV_TRY(scratch.AllocZero(1));
   SPMV_TRY(count.Zero(stream));
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH((int64_t)slices * WARP, 256, stream, find, v, slices, (int)Tuning::DIAGONALS_MOST, hash, slice, count,
-                scratch);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH_VIEW(csr, nodes, (int64_t)slices * WARP, 256, stream, find, v, slices, (int)Tuning::DIAGONALS_MOST, hash,
+                   slice, count, scratch);
   SPMV_TRY(Fetch(&found, (DiagonalCount *)scratch, 1, stream));
   if (found.failed || (int64_t)found.steps * WARP > limit || found.steps >= UINT_MAX) return cudaSuccess;
-  SPMV_TRY(Shape(count, found, stream));
+  // the same number for all slices if that needs little padding
+  args.steps = found.longest;
+  steps      = (int64_t)slices * found.longest;
+  uniform    = steps <= (int64_t)found.steps + (int64_t)found.steps / Tuning::UNIFORM_SHARE;
+  if (!uniform) steps = (int64_t)found.steps;
   SPMV_TRY(StorePatterns(csr, hash, slice, formed, stream));
   return *formed ? Allocate(count, stream) : cudaSuccess;
 }

@@ -2,6 +2,7 @@
   The search for node blocks: dense s x s blocks on an s x s grid, complete or not.
 */
 #include "core/cuda/base/prepare.cuh"
+#include "core/cuda/csr/entries.cuh"
 
 namespace spmv {
 
@@ -49,29 +50,17 @@ cudaError_t StartChecks(const SpMVCudaCSR &csr, int node, int *broken, cudaStrea
   const int64_t most = (int64_t)processors * Tuning::CHECK_THREADS;
   for (int s = 2; s <= MAX_NODE; s++) {
     if (!IsPossible(csr, node, s, true)) continue;
-    SPMV_TRY(WithView(csr, s, [&](auto v) {
-      SPMV_LAUNCH(PetscMin((int64_t)v.units * WARP, most), 256, stream, check_node, v, broken + s);
-      return cudaSuccess;
-    }));
+    SPMV_LAUNCH_VIEW(csr, s, PetscMin((int64_t)v.units * WARP, most), 256, stream, check_node, v, broken + s);
   }
   return cudaSuccess;
 }
 
-// ------------------------------------------------------------------------------------------------ incomplete node
-// blocks
+// ------------------------------------------------------------------------------------------------ incomplete blocks
 
 // The first entry of a row whose column is at least c
 template <class I> __device__ int64_t find_column(const View<I> &v, int64_t row, int64_t c)
 {
-  int64_t low = v.i[row], high = v.i[row + 1];
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (v.j[middle] < c)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return LowerBound(v.j, (int64_t)v.i[row], (int64_t)v.i[row + 1], c);
 }
 
 // Calls f(row of the unit, new, block column), in all lanes of the warp, for each entry of a unit. new: no earlier
@@ -177,16 +166,9 @@ template <class I> __global__ void list_blocks(View<I> v, int *by_row, int *colu
     const int64_t c  = by_row[t];
     int64_t       to = first;
     for (int e = 0, begin = 0; e < s; e++) { // blocks before c
-      int low = begin, high = max(begin, end[e]);
-      while (low < high) {
-        const int middle = (low + high) / 2;
-        if (by_row[middle] < c)
-          low = middle + 1;
-        else
-          high = middle;
-      }
-      to += low - begin;
-      begin = max(begin, end[e]);
+      const int behind = max(begin, end[e]);
+      to += LowerBound(by_row, begin, behind, c) - begin;
+      begin = behind;
     }
     column[to] = (int)c;
     for (int e = 0; e < s; e++) {
@@ -209,14 +191,9 @@ cudaError_t ListBlocks(const SpMVCudaCSR &csr, int s, int64_t most, cudaStream_t
   int64_t                      listed;
   int                          bad;
   SPMV_TRY(list->first.Alloc((size_t)units + 1, stream));
-  SPMV_TRY(entries.Alloc(1));
-  SPMV_TRY(entries.Zero(stream));
-  SPMV_TRY(failed.Alloc(1));
-  SPMV_TRY(failed.Zero(stream));
-  SPMV_TRY(WithView(csr, of, [&](auto v) {
-    SPMV_LAUNCH(((int64_t)units + 1) * WARP, 256, stream, count_listed, v, list->first, entries, failed);
-    return cudaSuccess;
-  }));
+  SPMV_TRY(entries.AllocZero(1));
+  SPMV_TRY(failed.AllocZero(1));
+  SPMV_LAUNCH_VIEW(csr, of, ((int64_t)units + 1) * WARP, 256, stream, count_listed, v, list->first, entries, failed);
   SPMV_TRY(Fetch(&bad, (int *)failed, 1, stream));
   if (bad) return cudaSuccess;
   SPMV_TRY(ExclusiveSum(list->first, (int64_t)units + 1, stream));
@@ -228,10 +205,7 @@ cudaError_t ListBlocks(const SpMVCudaCSR &csr, int s, int64_t most, cudaStream_t
   SPMV_TRY(list->column.Alloc(listed, stream));
   SPMV_TRY(list->row.Alloc((size_t)listed * s, stream));
   if (listed) of.list = list;
-  SPMV_TRY(WithView(csr, of, [&](auto v) {
-    SPMV_LAUNCH((int64_t)units * WARP, 256, stream, list_blocks, v, by_row, list->column, list->row);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH_VIEW(csr, of, (int64_t)units * WARP, 256, stream, list_blocks, v, by_row, list->column, list->row);
   *nodes = of;
   return cudaSuccess;
 }
@@ -243,10 +217,9 @@ cudaError_t SampleUnits(const SpMVCudaCSR &csr, int node, Sample *out, cudaStrea
     if (IsPossible(csr, node, s, false)) sizes |= 1u << s;
   }
   if (!sizes) return cudaSuccess;
-  return WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH((MAX_NODE - 1) * Tuning::SAMPLE * WARP, 256, stream, sample_units, v, sizes, (int)Tuning::SAMPLE, out);
-    return cudaSuccess;
-  });
+  SPMV_LAUNCH_VIEW(csr, 1, (MAX_NODE - 1) * Tuning::SAMPLE * WARP, 256, stream, sample_units, v, sizes,
+                   (int)Tuning::SAMPLE, out);
+  return cudaSuccess;
 }
 
 cudaError_t FindIncomplete(const SpMVCudaCSR &csr, int node, const Findings &found, size_t value, cudaStream_t stream,

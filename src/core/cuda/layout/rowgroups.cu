@@ -70,10 +70,8 @@ __global__ void flag_groups(View<I> v, const int64_t *sum, const int *start, int
 
 cudaError_t SampleRows(const SpMVCudaCSR &csr, Sample *out, cudaStream_t stream)
 {
-  return WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int)Tuning::SAMPLE * TEAM, 256, stream, sample_rows, v, (int)Tuning::SAMPLE, out);
-    return cudaSuccess;
-  });
+  SPMV_LAUNCH_VIEW(csr, 1, (int)Tuning::SAMPLE * TEAM, 256, stream, sample_rows, v, (int)Tuning::SAMPLE, out);
+  return cudaSuccess;
 }
 
 cudaError_t FindGroups(const SpMVCudaCSR &csr, const Findings &found, cudaStream_t stream, RowGroups *groups)
@@ -91,21 +89,14 @@ cudaError_t FindGroups(const SpMVCudaCSR &csr, const Findings &found, cudaStream
     return cudaSuccess;
 
   SPMV_TRY(run.Alloc((size_t)rows + 1));
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH(((int64_t)rows + 1) * TEAM, 256, stream, flag_runs, v, run);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH_VIEW(csr, 1, ((int64_t)rows + 1) * TEAM, 256, stream, flag_runs, v, run);
   SPMV_TRY(ExclusiveSum(run, (int64_t)rows + 1, stream));
   SPMV_TRY(Fetch(&runs, (int64_t *)run + rows, 1, stream));
   SPMV_TRY(start.Alloc(runs));
   SPMV_TRY(ListFlagged(rows, run, start, stream));
   SPMV_TRY(group.Alloc((size_t)rows + 1));
-  SPMV_TRY(entries.Alloc(1));
-  SPMV_TRY(entries.Zero(stream));
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int64_t)rows + 1, 256, stream, flag_groups, v, run, start, group, entries);
-    return cudaSuccess;
-  }));
+  SPMV_TRY(entries.AllocZero(1));
+  SPMV_LAUNCH_VIEW(csr, 1, (int64_t)rows + 1, 256, stream, flag_groups, v, run, start, group, entries);
   SPMV_TRY(ExclusiveSum(group, (int64_t)rows + 1, stream));
   SPMV_TRY(cudaMemcpyAsync(&count, (int64_t *)group + rows, sizeof(count), cudaMemcpyDeviceToHost, stream));
   SPMV_TRY(Fetch(&stored, (unsigned long long *)entries, 1, stream));

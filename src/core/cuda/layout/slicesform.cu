@@ -3,6 +3,7 @@
   layout.
 */
 #include "core/cuda/base/prepare.cuh"
+#include "core/cuda/csr/entries.cuh"
 #include "core/cuda/product/slices.cuh"
 
 namespace spmv {
@@ -191,11 +192,10 @@ __global__ void write_slices(int places, int window, int windows, const int *len
            if (lane == 0) slice[s] = {0, 0, steps, Shape(lt, lu, false, units) | shape, first, 0, 0, 0};
            return;
          }
+         const int unit = order ? order[first] : first;
          for (int k = lane; k < parts; k += WARP) {
-           const int entries = min(r.chunk, length[first] - k * r.chunk);
-           slice[s + k]      = {
-                    0, 0,        (entries + WARP - 1) / WARP, Shape(5, 0, true, 1) | shape, order ? order[first] : first, 0,
-                    k, (int)part};
+           const int own = (min(r.chunk, length[first] - k * r.chunk) + WARP - 1) / WARP; // steps
+           slice[s + k]  = {0, 0, own, Shape(5, 0, true, 1) | shape, unit, 0, k, (int)part};
          }
          if (lane == 0) parts_of[part] = parts;
          part += parts;
@@ -223,37 +223,28 @@ __global__ void measure(View<I> v, int count, Slice *slice, const int *order, in
   Slice self  = slice[s];
   int   least = INT_MAX, most = -1, tail = WARP, start = 0;
   // one index serves all rows of a group anyway
-  bool runs = narrow && !tiled && LogT(self.shape) == 5 && !HasGroups(self.shape), line = runs;
+  bool line = narrow && !tiled && LogT(self.shape) == 5 && !HasGroups(self.shape);
   auto find = [&](int k, bool own, int entry, int64_t start_of_row) {
-    const int col = own ? v.col(start_of_row, entry) : -1;
+    const int      col   = own ? v.col(start_of_row, entry) : -1;
+    const unsigned lanes = __ballot_sync(ALL, own);
     if (own) {
       least = min(least, col);
       most  = max(most, col);
     }
-    if (HasGroups(self.shape)) {
-      const unsigned lanes = __ballot_sync(ALL, own);
-      tail                 = lanes ? WARP - __clz((int)lanes) : 1;
-    }
-    if (runs) {
-      const int first = __shfl_sync(ALL, col, 0);
-      tail            = __popc(__ballot_sync(ALL, own)); // at the end, the lanes of the last step
-      runs            = __all_sync(ALL, !own || col - lane == first);
-      if (k == 0) start = first;
-      line = line && first == start + k * WARP;
-    }
+    if (k == 0) start = __shfl_sync(ALL, col, 0);
+    line = line && __all_sync(ALL, !own || col == start + k * WARP + lane);
+    tail = lanes ? WARP - __clz((int)lanes) : 1; // at the end, the lanes of the last step
   };
   if (!tiled) entries(v, self, order, chunk, find);
   least = __reduce_min_sync(ALL, least);
   most  = __reduce_max_sync(ALL, most);
   if (lane) return;
   const int steps = self.steps << LogU(self.shape);
-  const int mode  = runs                                                              ? (line ? LINE : RUNS)
-                    : tiled || (narrow && most >= 0 && most - least < (int)NO_COLUMN) ? NARROW
-                                                                                      : WIDE;
+  const int mode  = line ? LINE : tiled || (narrow && most >= 0 && most - least < (int)NO_COLUMN) ? NARROW : WIDE;
   slice[s].base   = mode == NARROW ? least : mode == LINE ? start : 0;
-  slice[s].shape  = self.shape | mode << 5 | (runs || HasGroups(self.shape) ? tail << 17 : 0);
+  slice[s].shape  = self.shape | mode << 5 | (line || HasGroups(self.shape) ? tail << 17 : 0);
   values[s]       = (int64_t)steps * Rows(self.shape);
-  indices[s]      = mode == LINE ? 0 : mode == RUNS ? (steps + 7) / 8 : (int64_t)steps * (mode == NARROW ? 2 : 4);
+  indices[s]      = mode == LINE ? 0 : (int64_t)steps * (mode == NARROW ? 2 : 4);
 }
 
 template <class I>
@@ -272,8 +263,6 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
       ((int *)p)[k * WARP + lane] = col;
     else if (mode == NARROW)
       ((unsigned short *)p)[k * WARP + lane] = (unsigned short)(own ? col - self.base : NO_COLUMN);
-    else if (mode == RUNS && lane == 0)
-      ((int *)p)[k] = col;
   });
   if (lane == 0) {
     slice[s].value = (unsigned)values[s];
@@ -297,18 +286,8 @@ __global__ void __launch_bounds__(256)
     const int64_t piece = indices[s] - indices[0];
     auto         *p     = (unsigned short *)(index + piece * 32);
     entries(v, self, order, 0, [&](int k, bool own, int entry, int64_t start_of_row) {
-      int low = 0;
-      if (own) {
-        const int col = v.col(start_of_row, entry);
-        for (int high = n - 1, middle; low < high;) {
-          middle = (low + high) / 2;
-          if (column[middle] < col)
-            low = middle + 1;
-          else
-            high = middle;
-        }
-      }
-      p[k * WARP + lane] = (unsigned short)(own ? low : NO_COLUMN);
+      const int place    = own ? LowerBound(column, 0, n, v.col(start_of_row, entry)) : (int)NO_COLUMN;
+      p[k * WARP + lane] = (unsigned short)place;
     });
     if (lane) continue;
     slice[s].value = (unsigned)values[s];
@@ -334,10 +313,7 @@ cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, cons
   if (some_rows) {
     Scratch<int64_t> flag(stream);
     SPMV_TRY(flag.Alloc((size_t)units + 1));
-    SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-      SPMV_LAUNCH((int64_t)units + 1, 256, stream, flag_nonempty, v, flag);
-      return cudaSuccess;
-    }));
+    SPMV_LAUNCH_VIEW(csr, nodes, (int64_t)units + 1, 256, stream, flag_nonempty, v, flag);
     SPMV_TRY(ExclusiveSum(flag, (int64_t)units + 1, stream));
     SPMV_TRY(ListFlagged(units, flag, order, stream));
   } else if (row_groups)
@@ -356,10 +332,7 @@ cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, cons
     if (rules.sigma == 1) keys.sigma = WINDOW;
   }
   SPMV_TRY(key.Alloc(places));
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(places, 256, stream, sort_keys, v, places, keys, order, key);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH_VIEW(csr, nodes, places, 256, stream, sort_keys, v, places, keys, order, key);
   SPMV_TRY(SortPairs(key, order, places, keys.Bits(places), stream));
   if (!row_groups) return cudaSuccess;
   SPMV_TRY(rows->Alloc(places, stream));
@@ -395,12 +368,8 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   const int windows = (places + window - 1) / window;
   SPMV_TRY(length.Alloc(places));
   SPMV_TRY(counts.Alloc(5 * (size_t)windows + 1));
-  SPMV_TRY(scratch.Alloc(1));
-  SPMV_TRY(scratch.Zero(stream));
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(places, 256, stream, lengths, v, places, order, length);
-    return cudaSuccess;
-  }));
+  SPMV_TRY(scratch.AllocZero(1));
+  SPMV_LAUNCH_VIEW(csr, nodes, places, 256, stream, lengths, v, places, order, length);
   SPMV_LAUNCH((int64_t)(windows + 1) * WARP, 64, stream, count_slices, places, window, windows, length, rows, bs, rules,
               counts, scratch);
   SPMV_TRY(ExclusiveSum(counts, 5 * (int64_t)windows + 1, stream));
@@ -416,8 +385,7 @@ cudaError_t SlicedStore::Form(const SpMVCudaCSR &csr, const SliceRules &rules, c
   SPMV_TRY(slice.Alloc(args.slices, stream));
   if (split) {
     SPMV_TRY(parts.Alloc(all_parts, stream));
-    SPMV_TRY(arrived.Alloc(all_parts, stream));
-    SPMV_TRY(arrived.Zero(stream));
+    SPMV_TRY(arrived.AllocZero(all_parts, stream));
     SPMV_TRY(partial.Alloc((size_t)all_parts * sums, stream));
     SPMV_TRY(Vacate(partial, stream));
   }
@@ -436,19 +404,15 @@ cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &
   int64_t          end[2];
   SPMV_TRY(sizes.Alloc(2 * sums + 2));
   int64_t *values = sizes, *indices = sizes + sums;
-  SPMV_TRY(WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH((count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk, rules.narrow,
-                tile != nullptr, values, indices);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH_VIEW(csr, nodes, (count + 1) * WARP, 256, stream, measure, v, args.slices, slice, order, rules.chunk,
+                   rules.narrow, tile != nullptr, values, indices);
   SPMV_TRY(ExclusiveSum(sizes, 2 * sums, stream));
   SPMV_LAUNCH(2, 2, stream, pick, values + count, sums, sizes + 2 * sums);
   SPMV_TRY(Fetch(end, sizes + 2 * sums, 2, stream));
   const int64_t pieces = end[1] - end[0];
   steps                = end[0];
   if (steps >= UINT_MAX || pieces >= UINT_MAX) return cudaErrorNotSupported;
-  SPMV_TRY(index.Alloc(pieces * 32, stream));
-  SPMV_TRY(index.Zero(stream)); // slices begin at multiples of 32 bytes
+  SPMV_TRY(index.AllocZero(pieces * 32, stream)); // slices begin at multiples of 32 bytes
   if (tile) {
     return WithView(csr, nodes, [&](auto v) {
       ForgetErrors();
@@ -457,11 +421,9 @@ cudaError_t SlicedStore::IndexColumns(const SpMVCudaCSR &csr, const SliceRules &
       return cudaGetLastError();
     });
   }
-  return WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk, values, indices,
-                index);
-    return cudaSuccess;
-  });
+  SPMV_LAUNCH_VIEW(csr, nodes, count * WARP, 256, stream, write_columns, v, args.slices, slice, order, rules.chunk,
+                   values, indices, index);
+  return cudaSuccess;
 }
 
 } // namespace spmv

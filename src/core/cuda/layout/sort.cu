@@ -38,7 +38,6 @@ cudaError_t SortPairs(Array<K> &key, Array<V> &value, int64_t count, int bits, c
 }
 
 template cudaError_t SortPairs(Array<uint64_t> &, Array<int> &, int64_t, int, cudaStream_t);
-template cudaError_t SortPairs(Array<uint64_t> &, Array<int64_t> &, int64_t, int, cudaStream_t);
 
 static __global__ void list_flagged(int count, const int64_t *sum, int *list)
 {
@@ -85,10 +84,7 @@ cudaError_t TransposeCSR(const SpMVCudaCSR &csr, cudaStream_t stream, Array<int>
   SPMV_TRY(value_index.Alloc(csr.nnz, stream));
   SPMV_TRY(jt.Alloc(csr.nnz, stream));
   SPMV_TRY(it.Alloc(csr.n + 1, stream));
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH((int64_t)v.units * WARP, 256, stream, list_entries, v, key, value_index, row);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH_VIEW(csr, 1, (int64_t)v.units * WARP, 256, stream, list_entries, v, key, value_index, row);
   // The sort is stable, so that the rows of A ascend within each row of A^T
   if (csr.nnz) SPMV_TRY(SortPairs(key, value_index, csr.nnz, BitsFor(csr.n), stream));
   SPMV_LAUNCH(csr.nnz + 1, 256, stream, offsets_of, csr.nnz, (int)csr.n, key, value_index, row, it, jt);

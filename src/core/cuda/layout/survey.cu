@@ -60,17 +60,14 @@ cudaError_t Supported()
 // out: zeros
 static cudaError_t StartSurvey(const SpMVCudaCSR &csr, const Nodes &nodes, Survey *out, cudaStream_t stream)
 {
-  return WithView(csr, nodes, [&](auto v) {
-    SPMV_LAUNCH(v.units, 256, stream, survey, v, csr.m ? (double)csr.n / (double)csr.m : 0.0, out);
-    return cudaSuccess;
-  });
+  SPMV_LAUNCH_VIEW(csr, nodes, v.units, 256, stream, survey, v, csr.m ? (double)csr.n / (double)csr.m : 0.0, out);
+  return cudaSuccess;
 }
 
 cudaError_t TakeSurvey(const SpMVCudaCSR &csr, const Nodes &nodes, cudaStream_t stream, Survey *host)
 {
   Scratch<Survey> s(stream);
-  SPMV_TRY(s.Alloc(1));
-  SPMV_TRY(s.Zero(stream));
+  SPMV_TRY(s.AllocZero(1));
   SPMV_TRY(StartSurvey(csr, nodes, s, stream));
   return Fetch(host, (Survey *)s, 1, stream);
 }
@@ -78,8 +75,7 @@ cudaError_t TakeSurvey(const SpMVCudaCSR &csr, const Nodes &nodes, cudaStream_t 
 cudaError_t Find(const SpMVCudaCSR &csr, int node, cudaStream_t stream, Findings *host)
 {
   Scratch<Findings> found(stream);
-  SPMV_TRY(found.Alloc(1));
-  SPMV_TRY(found.Zero(stream));
+  SPMV_TRY(found.AllocZero(1));
   Findings *out = found;
   SPMV_TRY(StartSurvey(csr, 1, &out->survey, stream));
   if (node != 1) {

@@ -93,16 +93,13 @@ cudaError_t Cluster(const SpMVCudaCSR &csr, int rows, cudaStream_t stream, Array
   for (int level = 0; level < LEVELS; level++) {
     static_assert(Tuning::TILE_SWEEPS % 2 == 0 && Tuning::TILE_CELL_SWEEPS % 2 == 0, "the last step writes to even");
     SPMV_LAUNCH(rows, 256, stream, choose_seeds, rows, level, level ? (int *)cell : nullptr, even, odd);
-    SPMV_TRY(WithView(csr, 1, [&](auto v) {
-      for (int s = 0; s < (level ? Tuning::TILE_CELL_SWEEPS : Tuning::TILE_SWEEPS); s++) {
-        int *from = s % 2 ? odd : even, *to = s % 2 ? even : odd;
-        if (level)
-          SPMV_LAUNCH(rows, 256, stream, extend_cells, v, cell, from, to);
-        else
-          SPMV_LAUNCH(rows, 256, stream, extend, v, from, to);
-      }
-      return cudaSuccess;
-    }));
+    for (int s = 0; s < (level ? Tuning::TILE_CELL_SWEEPS : Tuning::TILE_SWEEPS); s++) {
+      int *from = s % 2 ? odd : even, *to = s % 2 ? even : odd;
+      if (level)
+        SPMV_LAUNCH_VIEW(csr, 1, rows, 256, stream, extend_cells, v, cell, from, to);
+      else
+        SPMV_LAUNCH_VIEW(csr, 1, rows, 256, stream, extend, v, from, to);
+    }
     SPMV_LAUNCH(rows, 256, stream, take_cells, rows, level, even, cell, key, order);
   }
   return SortPairs(key, order, rows, 16 * LEVELS, stream);
@@ -182,20 +179,17 @@ __global__ void __launch_bounds__(BLOCK) join_lists(const int *columns, const in
 // Lists the columns of all tiles; leaves tiles->count at 0 if a tile has more than `most`, or if there are too many
 cudaError_t List(const SpMVCudaCSR &csr, int rows, int most, cudaStream_t stream, Tiles *tiles)
 {
-  const int        count = (rows + tiles->size - 1) / tiles->size;
+  const int        count   = (rows + tiles->size - 1) / tiles->size;
+  const int64_t    threads = (int64_t)count * BLOCK;
   int64_t          listed;
   int              found;
   Scratch<int>     columns(stream), scratch(stream);
   Scratch<int64_t> sum(stream);
   SPMV_TRY(columns.Alloc((size_t)count * MOST));
   SPMV_TRY(sum.Alloc((size_t)count + 1));
-  SPMV_TRY(scratch.Alloc(1));
-  SPMV_TRY(scratch.Zero(stream));
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    ForgetErrors();
-    list_columns<<<count, BLOCK, 0, stream>>>(v, tiles->size, BitsFor(rows), tiles->order, columns, sum, scratch);
-    return cudaGetLastError();
-  }));
+  SPMV_TRY(scratch.AllocZero(1));
+  SPMV_LAUNCH_VIEW(csr, 1, threads, BLOCK, stream, list_columns, v, tiles->size, BitsFor(rows), tiles->order, columns,
+                   sum, scratch);
   SPMV_TRY(ExclusiveSum(sum, (int64_t)count + 1, stream));
   SPMV_TRY(cudaMemcpyAsync(&listed, (int64_t *)sum + count, sizeof(listed), cudaMemcpyDeviceToHost, stream));
   SPMV_TRY(Fetch(&found, (int *)scratch, 1, stream));
@@ -204,9 +198,7 @@ cudaError_t List(const SpMVCudaCSR &csr, int rows, int most, cudaStream_t stream
     return cudaSuccess;
   SPMV_TRY(tiles->start.Alloc((size_t)count + 1, stream));
   SPMV_TRY(tiles->list.Alloc((size_t)listed, stream));
-  ForgetErrors();
-  join_lists<<<count, BLOCK, 0, stream>>>(columns, sum, tiles->start, tiles->list);
-  SPMV_TRY(cudaGetLastError());
+  SPMV_LAUNCH(threads, BLOCK, stream, join_lists, columns, sum, tiles->start, tiles->list);
   tiles->count = count;
   return cudaSuccess;
 }
@@ -281,13 +273,9 @@ cudaError_t MayPay(const SpMVCudaCSR &csr, bool sort, cudaStream_t stream, bool 
   const int        samples = Tuning::SAMPLE;
   Scratch<Sampled> sample(stream);
   Sampled          found;
-  SPMV_TRY(sample.Alloc(1));
-  SPMV_TRY(sample.Zero(stream));
-  SPMV_TRY(WithView(csr, 1, [&](auto v) {
-    SPMV_LAUNCH(samples * WARP, 128, stream, sample_lines, v, sort, samples, sample);
-    SPMV_LAUNCH(samples * WARP, 128, stream, sample_neighbors, v, samples, sample);
-    return cudaSuccess;
-  }));
+  SPMV_TRY(sample.AllocZero(1));
+  SPMV_LAUNCH_VIEW(csr, 1, samples * WARP, 128, stream, sample_lines, v, sort, samples, sample);
+  SPMV_LAUNCH_VIEW(csr, 1, samples * WARP, 128, stream, sample_neighbors, v, samples, sample);
   SPMV_TRY(Fetch(&found, (Sampled *)sample, 1, stream));
   *pays = !limits.tile_lines || ((int64_t)found.lines >= (int64_t)found.steps * limits.tile_lines &&
                                  (double)found.different <= Tuning::TILE_CLOSE * (double)found.entries);

@@ -102,6 +102,13 @@ template <class F> cudaError_t WithView(const SpMVCudaCSR &csr, const Nodes &nod
   return csr.index_bytes == 4 ? f(nodes.Of<int>(csr)) : cudaErrorNotSupported;
 }
 
+// Launches a kernel with the view `v` as its first argument
+#define SPMV_LAUNCH_VIEW(csr, nodes, ...)           \
+  SPMV_TRY(spmv::WithView(csr, nodes, [&](auto v) { \
+    SPMV_LAUNCH(__VA_ARGS__);                       \
+    return cudaSuccess;                             \
+  }))
+
 // The statistics from which a layout is chosen
 struct Survey {
   unsigned long long natural; // entries of 32-unit slices in the natural order, padding included
@@ -118,6 +125,19 @@ struct Survey {
 cudaError_t TakeSurvey(const SpMVCudaCSR &, const Nodes &, cudaStream_t, Survey *);
 
 constexpr int MAX_NODE = 6; // the largest node blocks; matrices with larger ones are stored entry by entry
+
+// Calls f with the size of node blocks as a compile-time constant
+template <class F> auto WithNodeSize(int bs, F f)
+{
+  switch (bs) {
+  case 1: return f(std::integral_constant<int, 1>());
+  case 2: return f(std::integral_constant<int, 2>());
+  case 3: return f(std::integral_constant<int, 3>());
+  case 4: return f(std::integral_constant<int, 4>());
+  case 5: return f(std::integral_constant<int, 5>());
+  default: return f(std::integral_constant<int, MAX_NODE>());
+  }
+}
 
 // Counts over a sample of rows, or of units of several rows
 struct Sample {

@@ -20,18 +20,20 @@ __host__ __device__ constexpr int ColumnsBlock(int bs)
   return bs == 1 ? Tuning::COLUMNS_BLOCK_ONE : Tuning::COLUMNS_BLOCK;
 }
 
-// Whether a thread has enough registers for panels of this width, a power of two
-template <int BS> constexpr bool HasWidth(int width)
+// The widest panel for which a thread has enough registers
+constexpr int WidestPanel(int bs)
 {
-  return width <= MAX_WIDTH && width * BS * (int)sizeof(Scalar) <= Tuning::COLUMNS_BYTES;
+  int width = MAX_WIDTH;
+  while (width > 2 && width * bs * (int)sizeof(Scalar) > Tuning::COLUMNS_BYTES) width /= 2;
+  return width;
 }
 // Returns of(k), where k is the panel width as a compile-time constant; kernels are compiled for some widths only
 template <int BS, class F> const void *OfWidth(int width, F of)
 {
-  if constexpr (HasWidth<BS>(8)) {
+  if constexpr (WidestPanel(BS) >= 8) {
     if (width == 8) return of(std::integral_constant<int, 8>());
   }
-  if constexpr (HasWidth<BS>(4)) {
+  if constexpr (WidestPanel(BS) >= 4) {
     if (width == 4) return of(std::integral_constant<int, 4>());
   }
   return of(std::integral_constant<int, 2>());
@@ -41,21 +43,8 @@ template <template <class V, int BS> class Of> const void *OfStored(bool single,
 {
   return WithStored(single, [=](auto type) {
     using V = decltype(type);
-    switch (bs) {
-    case 1: return Of<V, 1>::Pick(width);
-    case 2: return Of<V, 2>::Pick(width);
-    case 3: return Of<V, 3>::Pick(width);
-    case 4: return Of<V, 4>::Pick(width);
-    case 5: return Of<V, 5>::Pick(width);
-    default: return Of<V, 6>::Pick(width);
-    }
+    return WithNodeSize(bs, [=](auto size) { return Of<V, size>::Pick(width); });
   });
-}
-inline int WidestPanel(int bs)
-{
-  int width = MAX_WIDTH;
-  while (width > 2 && width * bs * (int)sizeof(Scalar) > Tuning::COLUMNS_BYTES) width /= 2;
-  return width;
 }
 inline int PanelWidth(int bs, int64_t count)
 {
@@ -72,7 +61,6 @@ struct Panels {
   int64_t  x[MAX_WIDTH];
   unsigned panels;
   int      width, count; // of each panel: the columns that the kernel has sums for, and those that exist
-  bool     marked;       // diagonals: look for steps of equal values
 };
 template <class A> struct WithPanels {
   A      args;
@@ -187,7 +175,7 @@ cudaError_t ForPanels(_n_SpMVCudaStore &store, SpMVCudaForm form, int slices, in
   for (int64_t first = 0, left = columns.count; left; first = columns.count - left) {
     const Operands now   = v.From(first, columns);
     const int      width = PanelWidth(bs, left), count = (int)PetscMin((int64_t)width, left);
-    Panels         p = {columns, {}, (unsigned)PetscMax((int64_t)1, PetscMin(most, left / width)), width, count, false};
+    Panels         p = {columns, {}, (unsigned)PetscMax((int64_t)1, PetscMin(most, left / width)), width, count};
     for (int q = 0; q < width; q++) p.x[q] = PetscMin(q, count - 1) * columns.ldx * (int64_t)sizeof(Scalar);
     SPMV_TRY(left == 1 ? store.Multiply({form, now}, stream) : launch(blocks * p.panels, now, p));
     left -= (int64_t)p.panels * count;

@@ -22,32 +22,17 @@ namespace {
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
-// Reports to the host whether there are enough marks for products to look at them. The host does not wait for the
-// report. Runs with EQUALS threads
-__global__ void report_marks(unsigned steps, const unsigned *equals, unsigned generation, volatile unsigned *report)
-{
-  __shared__ unsigned total;
-  if (threadIdx.x == 0) total = 0;
-  __syncthreads();
-  atomicAdd(&total, equals[threadIdx.x]);
-  __syncthreads();
-  if (threadIdx.x == 0) *report = generation << 1 | (total > steps / Tuning::EQUAL_SHARE);
-}
-
 // ------------------------------------------------------------------------------------------------ store
 
 struct Diagonals : DiagonalStore {
-  // marked: products look at marks; unreported: the last fill has not reported yet whether they should
-  bool          marked = true, unreported = true;
-  Kernel        kernel[EACH][2]; // for each use before EACH; [][1]: looks at marks
+  Kernel        kernel[EACH]; // for each use before EACH
   ColumnKernels columns;
-  unsigned      generation = 0; // of the values, in reports
 
   // The warps run in rounds of as many as fit on the multiprocessors. Takes the number of slices per warp with which
   // all rounds take the least time, where beginning a warp takes half as long as a slice
   cudaError_t ChooseSlicesOfWarp(int steps_of_kernel)
   {
-    int processors, most = Loops(steps_of_kernel, true, MULT) ? Tuning::DIAGONALS_SLICES : 1, least = INT_MAX;
+    int processors, most = Loops(steps_of_kernel) ? Tuning::DIAGONALS_SLICES : 1, least = INT_MAX;
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     const int resident  = limits.diagonals_warps * processors;
     args.slices_of_warp = most;
@@ -63,53 +48,30 @@ struct Diagonals : DiagonalStore {
 
   cudaError_t ChooseKernels()
   {
-    const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0,
-                                args.more ? SOME_LONGER
-                                : uniform ? SAME_LENGTH
-                                          : ANY_LENGTH};
+    const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0, uniform ? SAME_LENGTH : ANY_LENGTH};
     SPMV_TRY(ChooseSlicesOfWarp(v.steps));
-    for (int marks = 0; marks < 2; marks++) {
-      for (Use use : {MULT, FUSED, DOT, DOTS})
-        kernel[use][marks].Choose(HasSums(use)   ? DiagonalsWithSums(use, v, marks)
-                                  : single       ? DiagonalsSingle(use, v, marks)
-                                  : use == FUSED ? DiagonalsFused(v, marks)
-                                                 : ProductOf<Scalar, MULT>(v, marks));
-      SPMV_TRY(kernel[MULT][marks].Load()); // the others when they are needed
-    }
-    return cudaSuccess;
+    for (Use use : {MULT, FUSED, DOT, DOTS})
+      kernel[use].Choose(HasSums(use)   ? DiagonalsWithSums(use, v)
+                         : single       ? DiagonalsSingle(use, v)
+                         : use == FUSED ? DiagonalsFused(v)
+                                        : ProductOf<Scalar, MULT>(v));
+    return kernel[MULT].Load(); // the others when they are needed
   }
 
   cudaError_t Fill(const SpMVCudaCSR &csr, cudaStream_t stream) override
   {
-    generation = (generation + 1) & 0x7fffffffu; // a late report of an earlier fill is ignored
-    marked = unreported = true;
-    SPMV_TRY(equals.Zero(stream));
-    if (args.slices) {
-      const FillArgs fill = {args,
-                             bs,
-                             uniform,
-                             value_index,
-                             (const Scalar *)csr.a,
-                             (char *)value,
-                             (char *)equal_value,
-                             pattern_of_slice,
-                             equal,
-                             equals};
-      SPMV_TRY(single ? FillDiagonalsSingle(csr, nodes, fill, stream)
-                      : FillDiagonals<Scalar>(csr, nodes, fill, stream));
-    }
-    SPMV_LAUNCH(EQUALS, EQUALS, stream, report_marks, (unsigned)(steps < UINT_MAX ? steps : UINT_MAX), equals,
-                generation, report);
-    return cudaSuccess;
+    if (!args.slices) return cudaSuccess;
+    const FillArgs fill = {args,  bs,          uniform,          value_index, (const Scalar *)csr.a,
+                           value, equal_value, pattern_of_slice, equal};
+    return single ? FillDiagonalsSingle(csr, nodes, fill, stream) : FillDiagonals<Scalar>(csr, nodes, fill, stream);
   }
 
   bool For(Use use, const Product &p, KernelCall *call) override
   {
     if (use == EACH || (single && HasSums(use))) return false;
-    LookForReport();
-    call->kernel = &kernel[use][marked];
-    call->grid   = Grid(marked || HasSums(use));
-    call->block  = Block();
+    call->kernel = &kernel[use];
+    call->grid   = Blocks(args.slices, BLOCK / WARP * args.slices_of_warp);
+    call->block  = BLOCK;
     Args &own    = Arguments(*this, args, use, p, call);
     if (use == MULT) own.last_blocks = LastBlocks(value.Bytes());
     // Boundary rows are often the first and the last ones: they are moved to the middle, when the halo has arrived
@@ -118,42 +80,20 @@ struct Diagonals : DiagonalStore {
   }
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
   {
-    LookForReport();
     if (!args.slices) return cudaSuccess;
-    return ForPanels(*this, form, args.slices, bs, v, c, stream, [&](unsigned grid, const Operands &now, Panels p) {
-      p.marked = marked;
-      return columns.Get(p.width, [this](int w) { return DiagonalsColumns(single, bs, w); })
-          .Launch(grid, ColumnsBlock(bs), WithPanels<Args>{args, p}, form, now, stream);
-    });
-  }
-  void LookForReport()
-  {
-    // products look at marks until the fill reports that there are too few; the result is bitwise the same
-    if (unreported) {
-      const unsigned last = *(volatile unsigned *)report;
-      unreported          = last >> 1 != generation;
-      marked              = unreported || (last & 1);
-    }
-  }
-  // Threads per thread block. A thread block ends with the last of its warps: if many slices have additional steps,
-  // half as many warps wait for those
-  unsigned Block() const
-  {
-    return additional > args.slices / 4 ? BLOCK / 2 : BLOCK;
-  }
-  // The number of thread blocks of a product; several: by a kernel whose warps multiply several slices, if there is one
-  // for this number of steps
-  unsigned Grid(bool several) const
-  {
-    return Blocks(args.slices, Block() / WARP * (several ? args.slices_of_warp : 1));
+    return ForPanels(*this, form, args.slices, bs, v, c, stream,
+                     [&](unsigned grid, const Operands &now, const Panels &p) {
+                       return columns.Get(p.width, [this](int w) { return DiagonalsColumns(single, bs, w); })
+                           .Launch(grid, ColumnsBlock(bs), WithPanels<Args>{args, p}, form, now, stream);
+                     });
   }
   void Stats(SpMVStats *s) const override
   {
-    s->stored   = steps * WARP * bs * bs + additional;
+    s->stored   = steps * WARP * bs * bs;
     s->slices   = args.slices;
     s->diagonal = args.slices;
-    s->bytes    = pattern_of_slice.Bytes() + first_value.Bytes() + more.Bytes() + equal.Bytes() + step.Bytes() +
-               value.Bytes() + equal_value.Bytes();
+    s->bytes    = pattern_of_slice.Bytes() + first_value.Bytes() + equal.Bytes() + step.Bytes() + value.Bytes() +
+               equal_value.Bytes();
     s->node = bs;
   }
 };
@@ -162,7 +102,7 @@ struct Diagonals : DiagonalStore {
 
 cudaError_t LoadDiagonalProducts()
 {
-  return Load((const void *)report_marks);
+  return Load(ProductOf<Scalar, MULT>({1, 7, SAME_LENGTH}));
 }
 
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single, int64_t limit, cudaStream_t stream,

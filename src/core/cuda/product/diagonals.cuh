@@ -16,19 +16,15 @@ struct FrequentPattern {
 };
 
 struct DiagonalArgs {
-  // steps: per slice, if all have the same number; words: of `equal`, per slice, for single entries
-  int units, slices, steps, words;
-  int longest; // most steps of a pattern; shorter ones end with steps without lanes
+  int units, slices;
+  int steps; // per slice, if all have the same number; otherwise the most steps of a slice
   // for kernels whose warps multiply several slices; 1 if there is none for this number of steps
   int         slices_of_warp;
-  const int2 *pattern_of_slice; // x: first step of its pattern; y: marks of the first 32 steps, MORE
+  const int2 *pattern_of_slice; // x: first step of its pattern; y: marks of the first 32 steps, for single entries
   // the step at which the values of each slice begin, and the end of the last; used if slices differ in length
   const unsigned *first_value;
-  const unsigned *
-      more; // where the entries of each slice's steps beyond `steps` begin, after the steps of all slices: only those of
-            // lanes that have one, step by step. NULL: no slice has any
-  const int2 *step; // steps of the patterns. x: offset; y: lanes
-  // marks of the steps after the first 32. Node blocks: the lanes of each step that have its equal_value; 0: not marked
+  const int2     *step; // steps of the patterns. x: offset; y: lanes
+  // node blocks: the lanes of each step that have its equal_value; 0: not marked
   const unsigned *equal;
   const void     *value; // Single or Scalar
   // the value of each marked step, in the order of the steps: adjacent marked steps share a cache line
@@ -41,10 +37,6 @@ struct DiagonalArgs {
   Offdiagonal offdiag;
 };
 
-// A bit among the marks of a slice: it has more than DiagonalArgs::steps steps. No mark uses this bit, because these
-// kernels exist only for a few numbers of steps
-constexpr int MORE = 1 << 30;
-
 // The product accesses .x and .y directly, and compares pattern_of_slice[].x with 0 directly: functions, or a variable,
 // would change its machine code
 __host__ __device__ __forceinline__ int Offset(int2 step)
@@ -56,15 +48,8 @@ __host__ __device__ __forceinline__ unsigned Lanes(int2 step)
   return (unsigned)step.y;
 }
 
-// The lanes of a step before this one, which have their values of an additional step before this one's
-__device__ __forceinline__ int LanesBefore(int2 step, int lane)
-{
-  return __popc(Lanes(step) & ((1u << lane) - 1));
-}
-
-// The number of steps of the slices: any number, the same number for all, or at least that number, with some slices
-// having more
-enum Lengths { ANY_LENGTH, SAME_LENGTH, SOME_LONGER };
+// The number of steps of the slices: any number, or the same number for all
+enum Lengths { ANY_LENGTH, SAME_LENGTH };
 
 // What a kernel is compiled for: the size of node blocks, the number of steps, 0 for any number, and the lengths
 struct DiagonalsVariant {
@@ -76,12 +61,12 @@ struct DiagonalsVariant {
 struct FillArgs {
   DiagonalArgs  args;
   int           bs;
-  bool          uniform; // all slices have args.steps steps, or at least that number
+  bool          uniform; // all slices have args.steps steps
   const int    *value_index;
   const Scalar *a;
   char         *value, *equal_value;
   int2         *pattern_of_slice;
-  unsigned     *equal, *equals;
+  unsigned     *equal;
 };
 
 // A matrix in diagonals, without values: diagonalsform.cu
@@ -89,33 +74,26 @@ struct DiagonalStore : _n_SpMVCudaStore {
   int             bs      = 1;
   bool            uniform = true;
   DiagonalArgs    args    = {};
-  int64_t         steps = 0, additional = 0; // stored steps; entries of additional steps
-  Array<unsigned> first_value, more, equal, equals;
+  int64_t         steps   = 0; // stored steps
+  Array<unsigned> first_value, equal;
   Array<int2>     pattern_of_slice, step;
   Array<char>     value, equal_value;
-  unsigned       *report = nullptr; // a PinnedWord()
 
-  ~DiagonalStore() override
-  {
-    PinnedWordFree(report); // SpMVCudaDestroy() has waited for the kernels that write to it
-  }
   // Finds the diagonals of all slices. *formed is false if they would store more than `limit`, or cannot be stored
   cudaError_t Form(const SpMVCudaCSR &, int64_t limit, bool *formed, cudaStream_t);
 
 private:
   cudaError_t StorePatterns(const SpMVCudaCSR &, Array<uint64_t> &hash, Array<int> &slice, bool *stored, cudaStream_t);
-  cudaError_t Shape(Array<int64_t> &count, const struct DiagonalCount &found, cudaStream_t);
   cudaError_t Allocate(Array<int64_t> &count, cudaStream_t);
 };
 
 /*
   Kernels of the product that most programs do not use. They are in files of their own, because the first use of any
-  kernel loads all kernels of its file, and that takes about 25 us for each of them: the 253 kernels of this layout took
-  6 to 8 ms on an H200.
+  kernel loads all kernels of its file, and that takes about 25 us for each of them on an H200.
 */
-const void *DiagonalsFused(const DiagonalsVariant &, bool marked);
-const void *DiagonalsSingle(Use, const DiagonalsVariant &, bool marked);   // MULT or FUSED, values stored as Single
-const void *DiagonalsWithSums(Use, const DiagonalsVariant &, bool marked); // DOT or DOTS
+const void *DiagonalsFused(const DiagonalsVariant &);
+const void *DiagonalsSingle(Use, const DiagonalsVariant &);   // MULT or FUSED, values stored as Single
+const void *DiagonalsWithSums(Use, const DiagonalsVariant &); // DOT or DOTS
 cudaError_t FillDiagonalsSingle(const SpMVCudaCSR &, const Nodes &, const FillArgs &, cudaStream_t);
 
 } // namespace spmv

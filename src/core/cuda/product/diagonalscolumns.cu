@@ -45,9 +45,9 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
   const V      *value   = (const V *)args.value + first * (WARP * BS * BS);
   const V      *same    = (const V *)args.equal_value + first * (BS * BS);
   // marks of the first 32 steps; the other steps are read in full
-  unsigned equal = BS == 1 && panels.marked ? (unsigned)pattern.y : 0;
+  unsigned equal = BS == 1 ? (unsigned)pattern.y : 0;
   // lanes of each step that have the same node block
-  const unsigned *alike = BS > 1 && panels.marked ? args.equal + first : nullptr;
+  const unsigned *alike = BS > 1 ? args.equal + first : nullptr;
   Scalar          d[K][BS];
 
 #pragma unroll
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
     int      distance[BATCH];
     bool     has[BATCH];
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) lanes[b] = alike && (BATCH == 1 || b < left) ? LoadOrdered(alike + b) : 0;
+    for (int b = 0; b < BATCH; b++) lanes[b] = BS > 1 && (BATCH == 1 || b < left) ? LoadOrdered(alike + b) : 0;
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
       const bool marked = BS == 1 ? equal >> b & 1 : lanes[b] >> lane & 1;
@@ -87,26 +87,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
       }
     }
     AddColumns<BS, BATCH, K, GROUP>(a, has, distance, waited, x, panels, d);
-    if (BS > 1 && alike) alike += BATCH;
-  }
-  // the additional steps, which few slices have. Everything is loaded again, so that no register holds it during the
-  // other steps
-  if (BS == 1 && args.more) {
-    const unsigned from  = args.more[unit / WARP];
-    const int      count = (int)(args.more[unit / WARP + 1] - from), lane = unit % WARP; // entries
-    value = (const V *)args.value + (int64_t)args.slices * args.steps * WARP + from;
-    step  = args.step + args.pattern_of_slice[unit / WARP].x + args.steps;
-#pragma unroll 1
-    for (int done = 0; done < count; step++) {
-      const int2 now         = __ldg(step);
-      const bool has[1]      = {(bool)(Lanes(now) >> lane & 1)};
-      const int  distance[1] = {has[0] ? Offset(now) : -unit};
-      Scalar     a[1][BS * BS];
-      a[0][0] = has[0] ? Conjugated(form, Convert<Scalar>(Traits<V>::stream(value + done + LanesBefore(now, lane))))
-                       : Num::zero();
-      AddColumns<BS, 1, K, GROUP>(a, has, distance, waited, x, panels, d);
-      done += __popc(Lanes(now));
-    }
+    if (BS > 1) alike += BATCH;
   }
   const Panel again(panels);
   WriteColumns<BS, K>(form, panels, (int64_t)unit * BS, d, z ? z + again.first * panels.columns.ldz : nullptr,

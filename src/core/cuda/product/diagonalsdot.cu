@@ -5,9 +5,9 @@
 
 namespace spmv {
 
-const void *DiagonalsWithSums(Use use, const DiagonalsVariant &variant, bool marked)
+const void *DiagonalsWithSums(Use use, const DiagonalsVariant &variant)
 {
-  return use == DOT ? ProductOf<Scalar, DOT>(variant, marked) : ProductOf<Scalar, DOTS>(variant, marked);
+  return use == DOT ? ProductOf<Scalar, DOT>(variant) : ProductOf<Scalar, DOTS>(variant);
 }
 
 } // namespace spmv

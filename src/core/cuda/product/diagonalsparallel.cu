@@ -5,9 +5,9 @@
 
 namespace spmv {
 
-const void *DiagonalsFused(const DiagonalsVariant &variant, bool marked)
+const void *DiagonalsFused(const DiagonalsVariant &variant)
 {
-  return ProductOf<Scalar, FUSED>(variant, marked);
+  return ProductOf<Scalar, FUSED>(variant);
 }
 
 } // namespace spmv

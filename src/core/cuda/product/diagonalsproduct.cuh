@@ -23,55 +23,20 @@ template <int COUNT> __device__ __forceinline__ bool HaveAllLanes(const int2 (&s
   return lanes == ALL;
 }
 
-// Adds the steps of a unit's slice beyond those that all slices have. begin, end: of its entries. It loads everything
-// else again, so that no register holds it during the other steps
-template <class V>
-__device__ __forceinline__ Scalar add_more(const Args &args, int unit, unsigned begin, unsigned end, SpMVCudaForm form,
-                                           Waited waited, const Scalar *x, Scalar d)
-{
-  constexpr int BATCH = 4;
-  const int     s = unit / WARP, lane = unit % WARP;
-  const int     count = (int)(end - begin);
-  const V      *value = (const V *)args.value + (int64_t)args.slices * args.steps * WARP + begin;
-  const int2   *step  = args.step + args.pattern_of_slice[s].x;
-  int           done  = 0; // entries
-#pragma unroll 1
-  for (int k0 = args.steps; done < count; k0 += BATCH) {
-    V      v[BATCH];
-    int2   now[BATCH];
-    Scalar xs[BATCH];
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) now[b] = k0 + b < args.longest ? __ldg(step + k0 + b) : make_int2(0, 0);
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      const bool own = Lanes(now[b]) >> lane & 1;
-      v[b]           = own ? Traits<V>::stream(value + done + LanesBefore(now[b], lane)) : Traits<V>::zero();
-      xs[b]          = own ? LoadX(waited, x + unit + Offset(now[b])) : Num::zero();
-      done += __popc(Lanes(now[b]));
-    }
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      if (Lanes(now[b]) >> lane & 1) d = Num::fma(Conjugated(form, Convert<Scalar>(v[b])), xs[b], d);
-    }
-  }
-  return d;
-}
-
 // Whether the warps of a kernel multiply several slices one after the other. With 9 steps, 64 registers would not
 // suffice
-__host__ __device__ constexpr bool Loops(int steps, bool equal, Use use)
+__host__ __device__ constexpr bool Loops(int steps)
 {
-  return (steps == 3 || steps == 5 || steps == 7) && (equal || HasSums(use));
+  return steps == 3 || steps == 5 || steps == 7;
 }
 
 // The threads that must fit on a multiprocessor, which limits the registers of a thread: 48, 56, 64 or 128. Complex
 // numbers would not fit in 64
-constexpr int Resident(int bs, int steps, Lengths lengths, bool equal, Use use)
+constexpr int Resident(int bs, int steps, Use use)
 {
   if (sizeof(Scalar) > 8 || bs > 1) return 512;
   if (HasSums(use)) return 1024;
-  if (steps == 7 && lengths == SOME_LONGER) return equal && use == FUSED ? 1152 : 1280;
-  return Loops(steps, equal, use) ? 1280 : 1024;
+  return Loops(steps) ? 1280 : 1024;
 }
 
 // Whether the kernel may wait for the previous one only before x is read. Node blocks would need more registers
@@ -79,20 +44,18 @@ template <int BS> constexpr bool LATE = BS == 1;
 
 /*
   The product of a slice's units with x, as far as its steps were added, and its next steps. STEPS > 0: the number of
-  steps; all loads are issued before the first is used. EQUAL: some steps are marked; otherwise nothing waits for the
-  marks
+  steps; all loads are issued before the first is used
 */
-template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
-  const Args   &args;
-  int2          pattern;
-  SpMVCudaForm  form;
-  const Scalar *x, *own_x; // own_x: of the unit
-  int           unit;
-  const int2   *step;
-  const V      *value, *same; // same: of marked steps
-  // of single entries: the last word of marks; of node blocks: the lanes that have the value of the step
-  const unsigned *equal;
-  unsigned        marks; // of single entries
+template <class V, int BS, int STEPS> struct SliceProduct {
+  const Args     &args;
+  int2            pattern;
+  SpMVCudaForm    form;
+  const Scalar   *x, *own_x; // own_x: of the unit
+  int             unit;
+  const int2     *step;
+  const V        *value, *same; // same: of marked steps
+  const unsigned *equal;        // of node blocks: the lanes that have the value of the step
+  unsigned        marks;        // of single entries: of the next steps
   Scalar          d[BS];
 
   __device__ __forceinline__ SliceProduct(const Args &args_, int s, int2 pattern_, int64_t first, SpMVCudaForm form_,
@@ -102,13 +65,12 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     step  = args.step + pattern.x;
     value = (const V *)args.value + first * (WARP * BS * BS) + threadIdx.x % WARP;
     same  = (const V *)args.equal_value + first * (BS * BS);
-    equal = args.equal + (BS > 1 ? first : (int64_t)s * args.words);
+    equal = args.equal + first;
     marks = (unsigned)pattern.y;
     if (BS == 1 && !STEPS) { // otherwise each batch computes them again from s
       step  = AsOne(step);
       value = AsOne(value);
       same  = AsOne(same);
-      equal = AsOne(equal);
     }
 #pragma unroll
     for (int i = 0; i < BS; i++) d[i] = Num::zero();
@@ -127,16 +89,15 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
     bool           own[COUNT];
     unsigned       lanes[COUNT]; // of node blocks that have the value of their step
     const auto     in = [=](int b) { return FULL || has >> b & 1; };
-    if (EQUAL && BS == 1 && !STEPS && k0 && k0 % WARP == 0) marks = LoadOrdered(equal + k0 / WARP);
 #pragma unroll
-    for (int b = 0; b < COUNT; b++) lanes[b] = EQUAL && BS > 1 && in(b) ? LoadOrdered(equal + k0 + b) : 0;
+    for (int b = 0; b < COUNT; b++) lanes[b] = BS > 1 && in(b) ? LoadOrdered(equal + k0 + b) : 0;
 #pragma unroll
     for (int b = 0; b < COUNT; b++) {
-      const bool marked = EQUAL && BS > 1 && lanes[b] & bit;
+      const bool marked = BS > 1 && lanes[b] & bit;
       const V   *p      = marked ? common + b * (BS * BS) : a + b * (WARP * BS * BS);
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) {
-        if (EQUAL && BS == 1)
+        if (BS == 1)
           v[b][i] = Traits<V>::template either<FULL>(marks, has, b, common + b, a + b * WARP);
         else
           v[b][i] = in(b) ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
@@ -160,7 +121,7 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
       }
       return true;
     };
-    if (UNMASKED && EQUAL && pattern.x == args.frequent.first)
+    if (UNMASKED && pattern.x == args.frequent.first)
       return unmasked([&](int b) { return args.frequent.offset[k0 + b]; });
 #pragma unroll
     for (int b = 0; b < COUNT; b++) now[b] = in(b) ? __ldg(here + b) : make_int2(0, 0);
@@ -222,38 +183,29 @@ template <class V, int BS, int STEPS, bool EQUAL> struct SliceProduct {
 };
 
 /*
-  Multiplies slice s. STEPS > 0: all slices have this many steps, or some have additional ones (SOME_LONGER), which
-  follow. Only with ANY_LENGTH do loads wait for first_value. V: the type of the stored values. sums: the inner products
-  of the epilogue, to which it adds those of the unit
+  Multiplies slice s. STEPS > 0: all slices have this many steps. Only with ANY_LENGTH do loads wait for first_value. V:
+  the type of the stored values. sums: the inner products of the epilogue, to which it adds those of the unit
 */
-template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, Use USE>
+template <class V, int BS, int STEPS, Lengths LENGTHS, Use USE>
 __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &arguments, int s, int2 pattern,
                                               SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y,
                                               PetscReal (&sums)[EpilogueOf<USE>::NUMBERS])
 {
-  constexpr bool UNIFORM = LENGTHS != ANY_LENGTH, LOOPS = Loops(STEPS, EQUAL, USE);
+  constexpr bool UNIFORM = LENGTHS != ANY_LENGTH, LOOPS = Loops(STEPS);
 
   const Args &args = ArgsOf(arguments);
   const int   unit = s * WARP + (int)(threadIdx.x % WARP);
   if constexpr (USE == DOTS) {
     if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
   }
-  const int                         slot  = USE == FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
-  const int                         total = STEPS ? STEPS : args.steps;
-  const int64_t                     first = UNIFORM ? (int64_t)s * total : args.first_value[s];
-  const int                         steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
-  SliceProduct<V, BS, STEPS, EQUAL> product(args, s, pattern, first, form, x, unit);
-  Scalar(&d)[BS]   = product.d;
-  unsigned more[2] = {0, 0};
-  if (LENGTHS == SOME_LONGER && (pattern.y & MORE)) { // loaded here, because the entries wait for it
-    more[0] = LoadOrdered(args.more + s);
-    more[1] = LoadOrdered(args.more + s + 1);
-  }
+  const int                  slot  = USE == FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
+  const int                  total = STEPS ? STEPS : args.steps;
+  const int64_t              first = UNIFORM ? (int64_t)s * total : args.first_value[s];
+  const int                  steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
+  SliceProduct<V, BS, STEPS> product(args, s, pattern, first, form, x, unit);
+  Scalar(&d)[BS] = product.d;
   product.AddAll(steps);
   const Waited waited = LATE<BS> && !STEPS ? AwaitLate<USE>() : Waited::Before(); // if the slice has no steps
-  if constexpr (LENGTHS == SOME_LONGER) {
-    if (pattern.y & MORE) d[0] = add_more<V>(args, unit, more[0], more[1], form, waited, x, d[0]);
-  }
   // A lane past the end has no entry in any step. Without loops or inner products, it is not here
   const bool writes = (!HasSums(USE) && !LOOPS) || unit < args.units;
   if (USE == FUSED && writes) args.offdiag.Add<BS>(slot, unit, d);
@@ -277,8 +229,8 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   warps with few steps run for so short a time that a few more instructions, or loads in a different order, make a
   difference. DOT, DOTS (for a square matrix): all threads take part until the end.
 */
-template <class V, int BS, int STEPS, Lengths LENGTHS, bool EQUAL, Use USE>
-__global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, USE) / BLOCK)
+template <class V, int BS, int STEPS, Lengths LENGTHS, Use USE>
+__global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, USE) / BLOCK)
     diagonals(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Args &args  = ArgsOf(arguments);
@@ -293,9 +245,9 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, LENGTHS, EQUAL, USE
   if (USE == FUSED ? blockIdx.x == 0 && threadIdx.x < WARP : !LATE<BS> || !args.settled)
     AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
   const auto multiply = [&](int s, int2 pattern) {
-    MultiplySlice<V, BS, STEPS, LENGTHS, EQUAL, USE>(arguments, s, pattern, form, x, z, y, sums);
+    MultiplySlice<V, BS, STEPS, LENGTHS, USE>(arguments, s, pattern, form, x, z, y, sums);
   };
-  if constexpr (Loops(STEPS, EQUAL, USE)) {
+  if constexpr (Loops(STEPS)) {
     const int begin = warp * args.slices_of_warp, end = min(begin + args.slices_of_warp, args.slices);
     int2      next = begin < end ? LoadOrdered(args.pattern_of_slice + begin) : make_int2(0, 0);
 #pragma unroll 1
@@ -320,42 +272,28 @@ template <int BS_, int STEPS_, Lengths LENGTHS_> struct Variant {
   static constexpr Lengths LENGTHS = LENGTHS_;
 };
 
-template <int BS, int STEPS, class F> const void *WithLengths(Lengths lengths, F f)
-{
-  if constexpr (STEPS > 0) {
-    if (lengths == SOME_LONGER) return f(Variant<BS, STEPS, SOME_LONGER>());
-  }
-  return lengths == SAME_LENGTH ? f(Variant<BS, STEPS, SAME_LENGTH>()) : f(Variant<BS, 0, ANY_LENGTH>());
-}
-
 // Returns f(Variant<...>()) for the variant of a matrix
 template <class F> const void *WithVariant(const DiagonalsVariant &v, F f)
 {
-  switch (v.bs) {
-  case 1:
+  if (v.bs == 1 && v.lengths == SAME_LENGTH) {
     switch (v.steps) { // star and box stencils in one to three dimensions
-    case 3: return WithLengths<1, 3>(v.lengths, f);
-    case 5: return WithLengths<1, 5>(v.lengths, f);
-    case 7: return WithLengths<1, 7>(v.lengths, f);
-    case 9: return WithLengths<1, 9>(v.lengths, f);
-    default: return WithLengths<1, 0>(v.lengths, f);
+    case 3: return f(Variant<1, 3, SAME_LENGTH>());
+    case 5: return f(Variant<1, 5, SAME_LENGTH>());
+    case 7: return f(Variant<1, 7, SAME_LENGTH>());
+    case 9: return f(Variant<1, 9, SAME_LENGTH>());
     }
-  case 2: return WithLengths<2, 0>(v.lengths, f);
-  case 3: return WithLengths<3, 0>(v.lengths, f);
-  case 4: return WithLengths<4, 0>(v.lengths, f);
-  case 5: return WithLengths<5, 0>(v.lengths, f);
-  default: return WithLengths<6, 0>(v.lengths, f);
   }
+  return WithNodeSize(v.bs, [&](auto bs) {
+    constexpr int BS = decltype(bs)::value;
+    return v.lengths == SAME_LENGTH ? f(Variant<BS, 0, SAME_LENGTH>()) : f(Variant<BS, 0, ANY_LENGTH>());
+  });
 }
 
-template <class V, Use USE> const void *ProductOf(const DiagonalsVariant &variant, bool marked)
+template <class V, Use USE> const void *ProductOf(const DiagonalsVariant &variant)
 {
-  return WithVariant(variant, [=](auto t) {
+  return WithVariant(variant, [](auto t) {
     using T = decltype(t);
-    // for products with sums, fewer kernels make a smaller library
-    constexpr bool ALWAYS = USE == DOTS || (USE == DOT && T::BS > 1);
-    return marked ? (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, true, USE>
-                  : (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, ALWAYS, USE>;
+    return (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, USE>;
   });
 }
 

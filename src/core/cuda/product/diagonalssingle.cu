@@ -6,9 +6,9 @@
 
 namespace spmv {
 
-const void *DiagonalsSingle(Use use, const DiagonalsVariant &variant, bool marked)
+const void *DiagonalsSingle(Use use, const DiagonalsVariant &variant)
 {
-  return use == FUSED ? ProductOf<Single, FUSED>(variant, marked) : ProductOf<Single, MULT>(variant, marked);
+  return use == FUSED ? ProductOf<Single, FUSED>(variant) : ProductOf<Single, MULT>(variant);
 }
 
 cudaError_t FillDiagonalsSingle(const SpMVCudaCSR &csr, const Nodes &nodes, const FillArgs &f, cudaStream_t stream)

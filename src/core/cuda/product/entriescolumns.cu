@@ -144,15 +144,10 @@ __device__ __forceinline__ void Stage(const SliceArgs &args, const Slice &self, 
 #pragma unroll
     for (int b = 0; b < STEPS; b++)
       to.col[b * WARP + lane] = distance[b] == (int)NO_COLUMN ? -1 : Far(args.list, self.base + distance[b]);
-  } else { // each step is a run of columns
-    const int start = mode == LINE  ? self.base + (k0 + lane) * WARP
-                      : lane < here ? __ldg((const int *)index + k0 + lane)
-                                    : 0;
+  } else {
 #pragma unroll
-    for (int b = 0; b < STEPS; b++) {
-      const int first         = __shfl_sync(ALL, start, b);
-      to.col[b * WARP + lane] = k0 + b < self.steps - 1 || lane < Tail(self.shape) ? first + lane : -1;
-    }
+    for (int b = 0; b < STEPS; b++)
+      to.col[b * WARP + lane] = Column(self, LINE, index, args.list, k0 + b, self.steps, lane);
   }
   AwaitCopies();
   __syncwarp();

@@ -10,15 +10,9 @@ namespace spmv {
 
 constexpr int EITHER = -1; // a mode of AddEntries(): WIDE or NARROW, as the slice says
 
-// x in global memory, or a copy of it in the thread block's shared memory
-struct InShared {};
 __device__ __forceinline__ Scalar LoadX(Waited waited, const Scalar *x, int64_t k)
 {
   return LoadX(waited, x + k);
-}
-__device__ __forceinline__ Scalar LoadX(Waited, InShared, int64_t k)
-{
-  return ((const Scalar *)spmv_shared)[k];
 }
 
 // A tile's part of x, which its thread block copies to shared memory while the first values are being loaded
@@ -55,9 +49,9 @@ struct InTile {
     return AwaitInTurn(wait, last_blocks);
   }
 };
-__device__ __forceinline__ Scalar LoadX(Waited waited, const InTile &, int64_t k)
+__device__ __forceinline__ Scalar LoadX(Waited, const InTile &, int64_t k)
 {
-  return LoadX(waited, InShared{}, k);
+  return ((const Scalar *)spmv_shared)[k];
 }
 // An entry of x that belongs to a row
 __device__ __forceinline__ Scalar LoadOwn(Waited waited, const Scalar *x, int64_t row)
@@ -125,9 +119,7 @@ __device__ __forceinline__ void AddEntries(const SliceArgs &args, const Slice &s
       else if (MODE == NARROW)
         col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
       else
-        col[b] = in && (k < steps - 1 || lane < Tail(self.shape))
-                     ? (MODE == LINE ? self.base + k * WARP : __ldg((const int *)index + k)) + lane
-                     : -1;
+        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? self.base + k * WARP + lane : -1;
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++) {
         v[b][i] =

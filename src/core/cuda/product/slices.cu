@@ -9,8 +9,8 @@
   slicesform.cu forms the slices. Row groups, which groups.cu multiplies, are units of a different number of rows in
   each slice. Step k of a slice has 32 entries (node blocks), stored value by value, 32 lanes side by side. Units that
   are shorter than their slice are filled up with marked entries that read no x. Columns are 32-bit numbers, or 16-bit
-  distances from the slice's smallest column. If each step of a one-unit slice is a run of columns, one number per step
-  is stored; if the whole slice is one run, none. Slices with much work come first, so that they do not finish last.
+  distances from the slice's smallest column. If a slice of one unit is one run of columns, none is stored. Slices with
+  much work come first, so that they do not finish last.
 */
 #include "core/cuda/base/prepare.cuh"
 #include "sliceproduct.cuh"
@@ -39,12 +39,8 @@ __device__ __forceinline__ void add_slice(const Args &args, const Slice &self, i
     AddEntries<V, BS, BS, U, WIDE, BATCH>(args, self, value, lane, form, wait, x, d);
   else if (U > 1 || mode == NARROW)
     AddEntries<V, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
-  else if constexpr (U == 1) {
-    if (mode == LINE)
-      AddEntries<V, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, wait, x, d);
-    else
-      AddEntries<V, BS, BS, U, RUNS, BATCH>(args, self, value, lane, form, wait, x, d);
-  }
+  else if constexpr (U == 1)
+    AddEntries<V, BS, BS, U, LINE, BATCH>(args, self, value, lane, form, wait, x, d);
 }
 
 // The code that follows the loops exists only once
@@ -92,9 +88,9 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
 
 // A warp multiplies one slice, depending on its kind. MANY: some slices have several units per lane. A kernel without
 // them has room for a third more warps: a twin of cage14 takes 91 us instead of 98, random:20000 29 instead of 31
-template <class V, int BS, bool MANY, Use USE, class X>
+template <class V, int BS, bool MANY, Use USE>
 __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE> *dot, PetscReal *sums, int s, int lane,
-                                         SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
+                                         SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Slice self = ReadSlice(args, s);
   const int   lu   = MANY ? LogU(self.shape) : 0;
@@ -160,62 +156,6 @@ __global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::T
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
   }
-}
-
-constexpr int SHARED_BLOCK = Tuning::SHARED_BLOCK, LINE_BYTES = 128;
-
-// Prefetches a slice of single entries.
-template <class V> __device__ __forceinline__ void prefetch(const Args &args, int s, int lane)
-{
-  const int4  a     = __ldcg((const int4 *)(args.slice + s));
-  const Slice self  = {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, 0, 0, 0, 0};
-  const int   mode  = ModeOf(self.shape);
-  const char *value = (const char *)FirstValue((const V *)args.value, self),
-             *index = args.index + (int64_t)self.index * 32;
-  for (int64_t k = lane * LINE_BYTES; k < (int64_t)self.steps * (WARP * sizeof(V)); k += WARP * LINE_BYTES)
-    PrefetchL2(value + k);
-  if (mode != WIDE && mode != NARROW) return;
-  for (int64_t k = lane * LINE_BYTES; k < (int64_t)self.steps * (mode == WIDE ? WARP * 4 : WARP * 2);
-       k += WARP * LINE_BYTES)
-    PrefetchL2(index + k);
-}
-
-// For scattered entries in few columns. There is one thread block per multiprocessor, which copies x to shared memory:
-// there, 32 scattered reads take a third of the time that they take in the L1 cache. Its warps then multiply one slice
-// after the other
-template <class V>
-__global__ void __launch_bounds__(SHARED_BLOCK, 1)
-    slices_shared(SharedArgs shared, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
-{
-  const Args &args = shared.args;
-  const int   lane = threadIdx.x % WARP;
-  int         s    = (int)(threadIdx.x / WARP * gridDim.x + blockIdx.x);
-  if (s < args.slices) prefetch<V>(args, s, lane); // while x is copied
-  AwaitPrevious();
-  for (int k = (int)threadIdx.x; k < shared.n * REALS; k += SHARED_BLOCK)
-    CopyAsync((PetscReal *)spmv_shared + k, (const PetscReal *)x + k);
-  AwaitCopies();
-  __syncthreads();
-  for (; s < args.slices; s += (int)gridDim.x * (SHARED_BLOCK / WARP))
-    multiply<V, 1, false, MULT>(args, nullptr, nullptr, s, lane, form, InShared{}, z, y);
-}
-
-// Counts the cache lines that slices read x from: a warp those of one step of one slice. sum: steps of the slices, and
-// their lines
-__global__ void sample_lines(Args args, int samples, unsigned long long *sum)
-{
-  const int w = (int)((blockIdx.x * blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  if (w >= samples) return;
-  const Slice self = args.slice[(int64_t)w * args.slices / samples];
-  if (!self.steps) return;
-  const int  column = Column(self, ModeOf(self.shape), args.index + (int64_t)self.index * 32, args.list, self.steps / 2,
-                             self.steps, lane);
-  const int  line   = column < 0 ? -1 : (int)(column * (int64_t)sizeof(Scalar) / LINE_BYTES);
-  const bool first  = (__match_any_sync(ALL, line) & ((1u << lane) - 1)) == 0;
-  const unsigned lines = __popc(__ballot_sync(ALL, first && line >= 0));
-  if (lane) return;
-  atomicAdd(sum, (unsigned long long)self.steps);
-  atomicAdd(sum + 1, (unsigned long long)self.steps * lines);
 }
 
 // For matrices with few nonempty rows: a product with each column, one after the other in one kernel
@@ -305,76 +245,34 @@ struct Slices : SlicedStore {
   ColumnKernels columns;
   EntriesByRows by_rows;
   Array<char>   value;
-  size_t        shared     = 0; // bytes of x in shared memory; 0: products read it from global memory
-  int           processors = 0, most_shared = 0;
 
-  template <class V> cudaError_t TakeTiles()
+  // kernel_of(use): the kernel for a use, which is a compile-time constant
+  template <class V, class F> void Take(F kernel_of)
   {
-    kernel[MULT].Choose((const void *)tiles<V, MULT>);
-    kernel[FUSED].Choose((const void *)tiles<V, FUSED>);
+    kernel[MULT].Choose(kernel_of(std::integral_constant<Use, MULT>()));
+    kernel[FUSED].Choose(kernel_of(std::integral_constant<Use, FUSED>()));
     if constexpr (std::is_same_v<V, Scalar>) {
-      kernel[DOT].Choose((const void *)tiles<V, DOT>);
-      kernel[DOTS].Choose((const void *)tiles<V, DOTS>);
+      kernel[DOT].Choose(kernel_of(std::integral_constant<Use, DOT>()));
+      kernel[DOTS].Choose(kernel_of(std::integral_constant<Use, DOTS>()));
     }
-    return kernel[MULT].Load();
   }
-  template <class V, int BS, bool MANY = false> cudaError_t Take()
+  template <class V, int BS, bool MANY = false> void TakeSlices()
   {
-    kernel[MULT].Choose((const void *)slices<V, BS, MANY, MULT>);
-    if constexpr (BS == 1 && !MANY) {
-      if (shared) {
-        kernel[MULT].Choose((const void *)slices_shared<V>);
-        // for any matrix
-        SPMV_TRY(cudaFuncSetAttribute((const void *)slices_shared<V>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      most_shared));
-      }
-    }
-    kernel[FUSED].Choose((const void *)slices<V, BS, MANY, FUSED>);
+    Take<V>([](auto use) { return (const void *)slices<V, BS, MANY, use>; });
     if constexpr (BS == 1) kernel[EACH].Choose((const void *)slices_each<V, BS, MANY>);
-    if constexpr (std::is_same_v<V, Scalar>) {
-      kernel[DOT].Choose((const void *)slices<V, BS, MANY, DOT>);
-      kernel[DOTS].Choose((const void *)slices<V, BS, MANY, DOTS>);
-    }
-    return kernel[MULT].Load();
-  }
-  // Decides whether products copy x to shared memory: see Tuning::SHARED_LINES
-  cudaError_t ShareX(const SpMVCudaCSR &csr, cudaStream_t stream)
-  {
-    const size_t                bytes = (size_t)csr.n * sizeof(Scalar);
-    Scratch<unsigned long long> sum(stream);
-    unsigned long long          found[2]; // as in sample_lines()
-    SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
-    SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most_shared));
-    if (bs > 1 || many || grouped || some_rows || !args.slices || bytes > (size_t)most_shared || tile)
-      return cudaSuccess;
-    if (limits.shared_lines) {
-      if (value.Bytes() * Tuning::SHARED_SHARE < bytes * (size_t)processors) return cudaSuccess;
-      SPMV_TRY(sum.Alloc(2));
-      SPMV_TRY(sum.Zero(stream));
-      SPMV_LAUNCH((int)Tuning::SAMPLE * WARP, 256, stream, sample_lines, args,
-                  PetscMin(args.slices, (int)Tuning::SAMPLE), sum);
-      SPMV_TRY(Fetch(found, (unsigned long long *)sum, 2, stream));
-      if (found[1] < found[0] * (unsigned long long)limits.shared_lines) return cudaSuccess;
-    }
-    shared = bytes;
-    return cudaSuccess;
   }
   template <class V> cudaError_t Pick(V)
   {
-    if (grouped) {
-      for (Use use : {MULT, FUSED, DOT, DOTS}) kernel[use].Choose(GroupsProduct(single, use));
-      return kernel[MULT].Load();
-    }
-    switch (bs) {
-    case 1: return tile ? TakeTiles<V>() : many ? Take<V, 1, true>() : Take<V, 1>();
-    case 2: return Take<V, 2>();
-    case 3: return Take<V, 3>();
-    case 4: return Take<V, 4>();
-    case 5: return Take<V, 5>();
-    default: return Take<V, 6>();
-    }
+    if (grouped)
+      Take<V>([this](Use use) { return GroupsProduct(single, use); });
+    else if (tile)
+      Take<V>([](auto use) { return (const void *)tiles<V, use>; });
+    else if (many)
+      TakeSlices<V, 1, true>();
+    else
+      WithNodeSize(bs, [this](auto size) { TakeSlices<V, size>(); });
+    return kernel[MULT].Load();
   }
-
   template <class V, int BS, class I>
   cudaError_t FillNodes(const View<I> &v, const SpMVCudaCSR &csr, cudaStream_t stream) const
   {
@@ -383,6 +281,7 @@ struct Slices : SlicedStore {
         PetscMin(PetscMax(mean * (BS * BS) / Tuning::FILL_NODES_VALUES, (int64_t)2), (int64_t)Tuning::FILL_NODES_WARPS);
     const int64_t most = PetscMax((int64_t)longest, split ? chunk / WARP : 0); // steps of a slice or a part
     Staging       s;
+    ForgetErrors();
     SPMV_TRY(ChooseStaging<BS>((const void *)fill_nodes<V, BS, I>, PetscMin(most, 2 * mean + 1), 1, &s));
     fill_nodes<V, BS><<<args.slices, (unsigned)warps * WARP, s.shared, stream>>>(
         v, args, chunk, s.steps, value_index, (const Scalar *)csr.a, (V *)(char *)value);
@@ -395,18 +294,15 @@ struct Slices : SlicedStore {
     return WithView(csr, nodes, [&](auto v) {
       return WithStored(single, [&](auto type) {
         using V = decltype(type);
-        ForgetErrors();
-        switch (bs) {
-        case 1:
-          fill_entries<<<Blocks((int64_t)args.slices * WARP, FILL_BLOCK), FILL_BLOCK, 0, stream>>>(
-              v, args, chunk, value_index, (const Scalar *)csr.a, (V *)(char *)value);
-          return cudaGetLastError();
-        case 2: return FillNodes<V, 2>(v, csr, stream);
-        case 3: return FillNodes<V, 3>(v, csr, stream);
-        case 4: return FillNodes<V, 4>(v, csr, stream);
-        case 5: return FillNodes<V, 5>(v, csr, stream);
-        default: return FillNodes<V, 6>(v, csr, stream);
-        }
+        return WithNodeSize(bs, [&](auto size) {
+          if constexpr (size > 1)
+            return FillNodes<V, size>(v, csr, stream);
+          else {
+            SPMV_LAUNCH((int64_t)args.slices * WARP, FILL_BLOCK, stream, fill_entries, v, args, chunk, value_index,
+                        (const Scalar *)csr.a, (V *)(char *)value);
+            return cudaSuccess;
+          }
+        });
       });
     });
   }
@@ -415,16 +311,11 @@ struct Slices : SlicedStore {
   bool For(Use use, const Product &p, KernelCall *call) override
   {
     if (use == EACH || (use == FUSED && some_rows) || (HasSums(use) && (single || some_rows || split))) return false;
-    const bool copies = use == MULT && shared;
-    call->kernel      = &kernel[use];
-    call->grid        = !args.slices ? 0 : copies ? (unsigned)processors : tile ? (unsigned)tile.Size() : Grid();
-    call->block       = copies ? SHARED_BLOCK : tile ? TILE_BLOCK : BLOCK;
-    call->shared      = copies ? shared : tile ? (size_t)most * sizeof(Scalar) : 0;
-    if (copies) {
-      call->Take(SharedArgs{args, n}).args.settled = settled;
-      return true;
-    }
-    Args &own = Arguments(*this, args, use, p, call);
+    call->kernel = &kernel[use];
+    call->grid   = !args.slices ? 0 : tile ? (unsigned)tile.Size() : Grid();
+    call->block  = tile ? TILE_BLOCK : BLOCK;
+    call->shared = tile ? (size_t)most * sizeof(Scalar) : 0;
+    Args &own    = Arguments(*this, args, use, p, call);
     if (use == MULT) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
     return true;
   }
@@ -502,13 +393,11 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   SPMV_TRY(s->Sort(csr, survey, rules, groups, stream, &rows));
   SPMV_TRY(s->Form(csr, rules, rows, tiles->start, stream));
   SPMV_TRY(s->IndexColumns(csr, rules, stream));
-  SPMV_TRY(s->value.Alloc((size_t)s->steps * WARP * bs * bs * StoredSize(single), stream));
-  SPMV_TRY(s->value.Zero(stream));
+  SPMV_TRY(s->value.AllocZero((size_t)s->steps * WARP * bs * bs * StoredSize(single), stream));
   uint64_t policy;
   SPMV_TRY(ChoosePolicy(s->value.Bytes(), (size_t)(csr.m + csr.n) * sizeof(Scalar), stream, &policy));
   s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived,
              policy,         false,    0,        {},       s->tile,          s->list};
-  SPMV_TRY(s->ShareX(csr, stream));
   return WithStored(single, [&](auto type) { return s->Pick(type); });
 }
 

@@ -8,7 +8,7 @@
 
 namespace spmv {
 
-enum Mode { WIDE, NARROW, RUNS, LINE };
+enum Mode { WIDE, NARROW, LINE };
 
 constexpr int      MAX_LU    = 3; // 2^3 units per lane
 constexpr unsigned NO_COLUMN = 0xffff;
@@ -29,8 +29,8 @@ __device__ __forceinline__ Slice AsSlice(int4 a, int4 b)
 {
   return {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
 }
-// shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (RUNS,
-// LINE, row groups), 24-26 rows of a row group less 1, 27 row groups
+// shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (LINE,
+// row groups), 24-26 rows of a row group less 1, 27 row groups
 __host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)
 {
   return (unsigned)(lt | lu << 3 | part << 7 | units << 8);
@@ -107,12 +107,6 @@ __device__ __forceinline__ Slice ReadSlice(const SliceArgs &args, int s)
   const int4 *half = (const int4 *)(args.slice + s);
   return AsSlice(LoadOrdered(half), LoadOrdered(half + 1));
 }
-
-// Products that copy x, of n numbers, to shared memory
-struct SharedArgs {
-  SliceArgs args;
-  int       n;
-};
 
 // Products with several columns, one after the other in one kernel: `blocks` thread blocks for each column
 struct EachColumn {
@@ -195,8 +189,7 @@ __device__ __forceinline__ int Column(const Slice &self, int mode, const char *i
     const int distance = __ldcs((const unsigned short *)index + k * WARP + lane);
     return distance == (int)NO_COLUMN ? -1 : Far(list, self.base + distance);
   }
-  if (k == steps - 1 && lane >= Tail(self.shape)) return -1;
-  return mode == LINE ? self.base + k * WARP + lane : __ldg((const int *)index + k) + lane;
+  return k == steps - 1 && lane >= Tail(self.shape) ? -1 : self.base + k * WARP + lane;
 }
 
 // A lane's entries in one of its units of a slice: entry, entry + 2^lt, ... below end. They are counted in the CSR row
