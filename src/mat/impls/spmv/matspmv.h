@@ -397,8 +397,7 @@ PETSC_INTERN PetscErrorCode SpMVRegisterReplaced(PetscBool device);
 /* options.c */
 PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt,
                                            PetscInt, PetscInt *);
-PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[],
-                                              SpMVCommonParams *);
+PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char manual[], SpMVCommonParams *);
 PETSC_INTERN PetscErrorCode SpMVReadOptions(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat, const Mat_SpMV *, SpMVHaloOptions *);
 
