@@ -14,7 +14,27 @@
   if the matrix is converted back to its parent type. A matrix without this container was preallocated by AIJCUSPARSE's
   functions.
 */
-#include "coo.h"
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
+#include "core/cuda/csr/coo.h"
+#include <petscsf.h>
+
+/* Entries in other ranks' rows */
+typedef struct {
+  PetscSF     sf; /* leaves: the entries sent; roots: the entries received. NULL if no rank sends any */
+  PetscInt64  nsend, nreceive;
+  PetscInt64 *place; /* on the device: the positions in the program's arrays of the entries sent */
+  /* on the device, until the maps are made: row and column indices of the entries received */
+  PetscInt    *received;
+  PetscScalar *send, *receive; /* on the device */
+} SpMVCOOExchange;
+
+typedef struct {
+  SpMVCudaCOO      map[2]; /* of a sequential matrix, or of the two blocks */
+  PetscCount       n;      /* entries of the program's arrays */
+  PetscObjectId    id;
+  PetscObjectState nonzerostate; /* of the matrix with this id when it has the map's pattern */
+  SpMVCOOExchange  exchange;
+} SpMVCOO;
 
 static PetscErrorCode SpMVCOODestroy(SpMVCOO **coo)
 {
@@ -34,6 +54,113 @@ static PetscErrorCode SpMVCOODestroyCtx(SpMVCtx ctx)
 
   PetscFunctionBegin;
   PetscCall(SpMVCOODestroy(&coo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- entries in other ranks' rows */
+
+/* *failure: what prevents the device from sorting: memory, too many entries, or a wrong index, which AIJ reports */
+static PetscErrorCode SpMVCOOCheck(cudaError_t error, int *failure)
+{
+  PetscFunctionBegin;
+  if (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported || error == cudaErrorInvalidValue)
+    *failure = error;
+  else
+    PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: either all ranks sort on the device or none does */
+static PetscErrorCode MatSpMVAgreeCOO(Mat A, int *failure)
+{
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, failure, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  if (*failure)
+    PetscCall(PetscInfo(A, "Entries are sorted on the host: %s\n", cudaGetErrorString((cudaError_t)*failure)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Creates the PetscSF by which each entry that this rank sends gets a place of its own at the row's owner.
+   The entries of a row have places in the order of the senders' ranks, and then in the senders' order */
+static PetscErrorCode SpMVCOOExchangeCreate(PetscLayout rmap, const PetscInt row[], SpMVCOOExchange *e)
+{
+  PetscSF  rows;
+  PetscInt places;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSFCreate(rmap->comm, &rows));
+  PetscCall(PetscSFSetRankOrder(rows, PETSC_FALSE)); /* PETSc's sort by rank may change the order of a rank's entries */
+  PetscCall(PetscSFSetGraphLayout(rows, rmap, (PetscInt)e->nsend, NULL, PETSC_OWN_POINTER, row));
+  PetscCall(PetscSFGetMultiSF(rows, &e->sf));
+  PetscCall(PetscObjectReference((PetscObject)e->sf));
+  PetscCall(PetscSFDestroy(&rows));
+  PetscCall(PetscSFGetGraph(e->sf, &places, NULL, NULL, NULL));
+  e->nreceive = places;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Sends the indices of entries in other ranks' rows to the owners; the indices received are appended to
+   `indices` */
+static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaIndices *indices, cudaStream_t stream,
+                                                 SpMVCOOExchange *e, int *failure)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  PetscInt      *i = NULL, *j = NULL, *sent, *received; /* j follows i */
+  PetscErrorCode ierr;
+  int            any, mine;
+  size_t         values, bytes;
+  cudaError_t    error = cudaSuccess;
+
+  PetscFunctionBegin;
+  if (!*failure) error = SpMVCudaCOORemote(indices, stream, &e->nsend, &e->place, &i, &j);
+  PetscCall(SpMVCOOCheck(error, failure));
+  if (e->nsend && A->nooffprocentries) *failure = cudaErrorInvalidValue;
+  if (e->nsend > PETSC_INT_MAX) *failure = cudaErrorNotSupported;
+  if (spmv->ignores_offproc) e->nsend = 0;
+  PetscCall(MatSpMVAgreeCOO(A, failure));
+  if (*failure) PetscFunctionReturn(PETSC_SUCCESS);
+  mine = e->nsend > 0;
+  PetscCallMPI(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm));
+  if (!any) PetscFunctionReturn(PETSC_SUCCESS);
+
+  ierr = PetscMalloc1(2 * e->nsend, &sent);
+  if (!ierr) ierr = SpMVDownloadIndices(2 * e->nsend, i, sent);
+  PetscCall(SpMVAgree(comm, ierr));
+  PetscCall(SpMVCOOExchangeCreate(A->rmap, sent, e));
+  PetscCall(PetscMalloc1(2 * e->nreceive, &received));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscSFReduceBegin(e->sf, MPIU_INT, sent + k * e->nsend, received + k * e->nreceive, MPI_REPLACE));
+    PetscCall(PetscSFReduceEnd(e->sf, MPIU_INT, sent + k * e->nsend, received + k * e->nreceive, MPI_REPLACE));
+  }
+  bytes  = 2 * (size_t)e->nreceive * sizeof(PetscInt);
+  values = (size_t)(e->nsend + e->nreceive) * sizeof(PetscScalar);
+  if (bytes) error = cudaMalloc((void **)&e->received, bytes);
+  if (error == cudaSuccess && bytes) error = cudaMemcpy(e->received, received, bytes, cudaMemcpyHostToDevice);
+  if (error == cudaSuccess && values) error = cudaMalloc((void **)&e->send, values);
+  if (error) (void)cudaGetLastError();
+  if (e->send) e->receive = e->send + e->nsend;
+  PetscCall(SpMVCOOCheck(error, failure));
+  PetscCall(PetscFree(sent));
+  PetscCall(PetscFree(received));
+  indices->count[1] = e->nreceive;
+  indices->i[1]     = e->received;
+  indices->j[1]     = e->received ? e->received + e->nreceive : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective */
+static PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(SpMVCudaCOOPack(e->nsend, e->place, v, e->send, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscSFReduceWithMemTypeBegin(e->sf, MPIU_SCALAR, PETSC_MEMTYPE_CUDA, e->send, PETSC_MEMTYPE_CUDA,
+                                          e->receive, MPI_REPLACE));
+  PetscCall(PetscSFReduceEnd(e->sf, MPIU_SCALAR, e->send, e->receive, MPI_REPLACE));
+  if (stream != PetscDefaultCudaStream) PetscCallCUDA(cudaStreamSynchronize(PetscDefaultCudaStream)); /* PetscSF's */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -122,7 +249,7 @@ static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, 
                               .row   = {A->rmap->rstart, A->rmap->rend},
                               .col   = {A->cmap->rstart, A->cmap->rend}};
   const void     *array[2] = {i, j};
-  SpMVCOOFailure  failure  = SPMV_COO_SORTED;
+  int             failure  = cudaSuccess;
   void           *copy;
   cudaStream_t    stream;
   cudaError_t     error;
