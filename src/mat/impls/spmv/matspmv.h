@@ -485,9 +485,6 @@ PETSC_INTERN PetscErrorCode SpMVKeepBegin(Mat, const Mat_SpMV *, SpMVKeep *);
 PETSC_INTERN PetscErrorCode SpMVKeepSet(SpMVKeep *, Mat);
 PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
 
-/* dm.c: the name of the matrix type in the DM that created a matrix */
-PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
-
 /* types.c: the types that ours are derived from [on a device][MPI], and what is replaced in all of them; both lists end
    with NULL. SetOps functions set operations; Compose functions compose functions that PETSc looks up by name, or restore
    the parent's if `ours` is false. The table SpMVCUDA has what a device replaces in addition */
