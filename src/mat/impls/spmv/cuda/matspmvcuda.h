@@ -242,6 +242,5 @@ PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);
 /* cusparse/coo.c: assembly from coordinates */
 PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
-/* bytes on this rank's device of the maps, and of AIJCUSPARSE's CSR arrays if they are up to date; has: whether there
-   are maps */
-PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 bytes[2]);
+/* collective; what the maps and AIJCUSPARSE's CSR arrays take on the devices, if there are maps */
+PETSC_INTERN PetscErrorCode MatSpMVViewCOO_CUDA(Mat, const Mat_SpMV *, PetscViewer);
