@@ -354,57 +354,19 @@ static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, Petsc
 
 /* ---------------------------------------------------------------- values */
 
-/* Sums on the device, then inserts the sums into the values on the host, or adds them */
-static PetscErrorCode MatSpMVAddCOO_SeqHost(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode,
-                                            cudaStream_t stream)
-{
-  const PetscInt64 nz    = SpMVCudaCOONonzeros(map);
-  size_t           bytes = (size_t)nz * sizeof(PetscScalar);
-  PetscScalar     *sum, *host = NULL, *a;
-  void            *to;
-  const void      *from;
-
-  PetscFunctionBegin;
-  if (cudaMalloc((void **)&sum, bytes) != cudaSuccess) {
-    (void)cudaGetLastError();
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE, "Out of GPU memory: %zu bytes for the sums of MatSetValuesCOO()",
-            bytes);
-  }
-  PetscCallCUDA(SpMVCudaCOOAdd(map, v, PETSC_TRUE, sum, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  if (mode == INSERT_VALUES)
-    PetscCall(MatSeqAIJGetArrayWrite(A, &a));
-  else {
-    PetscCall(MatSeqAIJGetArray(A, &a));
-    PetscCall(PetscMalloc1(nz, &host));
-  }
-  to   = host ? host : a;
-  from = sum;
-  PetscCallCUDA(SpMVCudaDownload(1, &to, &from, &bytes));
-  PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
-  PetscCallCUDA(cudaFree(sum));
-  for (PetscInt64 k = 0; k < nz && host; k++) a[k] += host[k];
-  if (mode == INSERT_VALUES)
-    PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
-  else
-    PetscCall(MatSeqAIJRestoreArray(A, &a));
-  PetscCall(PetscFree(host));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* v: on the device */
+/* v: on the device, where the values of a matrix that is bound to the CPU go and come back from */
 static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode)
 {
-  const PetscBool insert = (PetscBool)(mode == INSERT_VALUES);
+  const PetscBool insert = (PetscBool)(mode == INSERT_VALUES), bound = A->boundtocpu;
   PetscScalar    *a;
   cudaStream_t    stream;
 
   PetscFunctionBegin;
   if (!SpMVCudaCOONonzeros(map)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (A->boundtocpu) {
-    PetscCall(MatSpMVAddCOO_SeqHost(A, map, v, mode, stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (bound) {
+    PetscCall(MatBindToCPU(A, PETSC_FALSE));
+    if (A->offloadmask == PETSC_OFFLOAD_BOTH) A->offloadmask = PETSC_OFFLOAD_CPU; /* AIJCUSPARSE does not do that */
   }
   /* otherwise AIJCUSPARSE may have no array, or an array for another pattern */
   if (insert && PetscOffloadDevice(A->offloadmask))
@@ -416,6 +378,7 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &a));
   PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
+  if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
