@@ -95,7 +95,7 @@ type_tests() {
     suite "options, $type" 600 "${m[@]}" 1 "$TESTS/options" -type "$type"
     replaced=aij${DEVICE:+cusparse}
     for ranks in $(numbers 1 3); do suite "options, $replaced replaced by $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/options" -type "$type" -ops replace$([ -n "$DEVICE" ] || [ $ranks != 1 ] || echo ,seqaijtype) -mat_spmv_replace $replaced -mat_spmv_replace_format "$type"; done
-    suite "options, $type, $several ranks" 300 "${m[@]}" $several "$TESTS/options" -type "$type" -ops parameters,seqaijtype,counts,oldnames -cases few,random,nodes2
+    suite "options, $type, $several ranks" 300 "${m[@]}" $several "$TESTS/options" -type "$type" -ops parameters,seqaijtype,counts -cases few,random,nodes2
     suite "products by choice, $type" 600 "${m[@]}" 1 "$TESTS/products" -type "$type"
     suite "solvers, $type" 600 "${m[@]}" 1 "$TESTS/solvers" -type "$type" "${force[@]}"
     # no coloring on devices: AIJCUSPARSE's first solve fails there, too (PETSc 3.26, more than one rank), after a random number of iterations

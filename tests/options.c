@@ -406,109 +406,6 @@ static PetscErrorCode Prefix(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Counts the reports of deprecated options, and shows nothing */
-static int reports;
-
-static PetscErrorCode CountReports(FILE *file, const char format[], va_list args)
-{
-  char text[4096];
-
-  (void)file;
-  (void)vsnprintf(text, sizeof(text), format, args);
-  reports += strstr(text, "DEPRECATION") && (strstr(text, "_setup_after") || strstr(text, KSPDEVICEBCGS));
-  return PETSC_SUCCESS;
-}
-
-/*
-  The old name of an option works, is reported once, and goes from the options under the matrix's prefix only. `both`: the
-  new name is set, too, and has precedence
-*/
-static PetscErrorCode OldName(Test *t, const char *prefix, PetscOptions options, PetscBool both)
-{
-  PetscErrorCode (*const print)(FILE *, const char[], va_list) = PetscVFPrintf;
-  const PetscBool plain                                        = (PetscBool)!prefix[0];
-  char            old[128], new[128], elsewhere[128];
-  PetscInt        after = -1;
-  PetscBool       set, other;
-  Mat             A;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A)); /* reads the options without a prefix */
-  PetscCall(MatSetOptionsPrefix(A, prefix));
-  if (options) PetscCall(PetscObjectSetOptions((PetscObject)A, options));
-  PetscCall(PetscSNPrintf(old, sizeof(old), "-%smat_%s_setup_after", prefix, t->type));
-  PetscCall(PetscSNPrintf(new, sizeof(new), "-%smat_spmv_setup_after", prefix));
-  PetscCall(PetscOptionsSetValue(options, old, "3"));
-  PetscCall(PetscSNPrintf(elsewhere, sizeof(elsewhere), "-%smat_%s_setup_after", plain ? "other_" : "", t->type));
-  PetscCall(PetscOptionsSetValue(options, elsewhere, "4"));
-  if (both) PetscCall(PetscOptionsSetValue(options, new, "5"));
-  reports       = 0;
-  PetscVFPrintf = CountReports;
-  for (int k = 0; k < 2; k++) PetscCall(MatSetFromOptions(A));
-  PetscVFPrintf = print;
-  PetscCheck(reports == !t->rank, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is reported %d times", old, reports);
-  PetscCall(PetscOptionsGetInt(options, NULL, new, &after, &set));
-  PetscCheck(set && after == (both ? 5 : 3), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is %" PetscInt_FMT " after %s", new,
-             after, old);
-  PetscCall(PetscOptionsHasName(options, NULL, old, &set));
-  PetscCall(PetscOptionsHasName(options, NULL, elsewhere, &other));
-  PetscCheck(!set && other, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is %s, %s is %s", old, set ? "still set" : "removed",
-             elsewhere, other ? "still set" : "removed");
-  PetscCall(PetscOptionsClearValue(options, new));
-  PetscCall(PetscOptionsClearValue(options, elsewhere));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* devicebicgstab is reported once between PetscInitialize() and PetscFinalize(), see main() */
-static int old_types;
-
-static PetscErrorCode OldType(Test *t)
-{
-  PetscErrorCode (*const print)(FILE *, const char[], va_list) = PetscVFPrintf;
-  KSP ksp;
-
-  PetscFunctionBegin;
-  reports       = 0;
-  PetscVFPrintf = CountReports;
-  for (int k = 0; k < 2; k++) {
-    PetscCall(KSPCreate(t->comm, &ksp));
-    PetscCall(KSPSetType(ksp, "devicebicgstab"));
-    PetscCall(KSPSetFromOptions(ksp));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscVFPrintf = print;
-  old_types += reports;
-  PetscCheck(old_types == !t->rank, PETSC_COMM_SELF, PETSC_ERR_PLIB, "devicebicgstab is reported %d times", old_types);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode OldNames(Test *t, Record *r)
-{
-  char         at_once[8] = "";
-  PetscOptions options;
-  PetscBool    aij, set;
-
-  PetscFunctionBegin;
-  (void)r;
-  PetscCall(PetscStrcmp(t->type, MATAIJ, &aij));
-  if (aij) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_spmv_setup_after", at_once, sizeof(at_once), &set)); /* atonce.h */
-  if (set) PetscCall(PetscOptionsClearValue(NULL, "-mat_spmv_setup_after"));
-  PetscCall(OldType(t));
-  for (int both = 0; both < 2; both++) {
-    PetscCall(OldName(t, "", NULL, (PetscBool)both));
-    PetscCall(OldName(t, "opt_", NULL, (PetscBool)both));
-    PetscCall(PetscOptionsCreate(&options));
-    PetscCall(OldName(t, "", options, (PetscBool)both));
-    PetscCall(OldName(t, "opt_", options, (PetscBool)both));
-    PetscCall(PetscOptionsDestroy(&options));
-  }
-  if (set) PetscCall(PetscOptionsSetValue(NULL, "-mat_spmv_setup_after", at_once));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_spmv_setup_after", &set)); /* marks it as used */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   Values in single precision: products agree with AIJ's to this precision, but not better (otherwise the option had no
   effect), while the matrix itself does not change
@@ -763,7 +660,6 @@ static const Operation operations[] = {{"values", Values, OURS},
                                        {"info", Info, FULL | OURS},
                                        {"counts", Counts, OURS},
                                        {"prefix", Prefix, FULL | OURS | BYROW},
-                                       {"oldnames", OldNames, FULL | OURS | BYROW},
                                        {"setupafter", SetUpAfter, OURS},
                                        {"threads", Threads, SEQ | ONCE | OURS | ONHOST},
                                        {"smallmemory", SmallMemory, FULL | SOLVE | SEQ | OURS | ONHOST},
@@ -779,8 +675,7 @@ int main(int argc, char **argv)
   int rc;
 
   MPI_Init(&argc, &argv);
-  rc        = Suite(argc, argv, "options", operations, 0);
-  old_types = 0;
+  rc = Suite(argc, argv, "options", operations, 0);
   if (!rc) rc = Suite(argc, argv, "options, after PetscFinalize() and PetscInitialize()", operations, 0);
   MPI_Finalize();
   return rc;

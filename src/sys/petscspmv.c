@@ -68,7 +68,7 @@ PetscErrorCode PetscSpMVInitializePackage(void)
 {
   /* prefixes of the names for -mat_seqaij_type, which does not resolve root names */
   const char *const prefix[] = {"", "seq", "seqaij", "seqaijcusparse"};
-  /* prefixes of root names: aij for the name in DMs, see dm.c */
+  /* prefixes of root names: aij for the name in DMs, see MatSpMVNameDM() */
   const char *const root[] = {"", "seq", "mpi", "aij", "seqaij", "mpiaij"};
   PetscBool         device;
 

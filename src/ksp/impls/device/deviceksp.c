@@ -178,27 +178,6 @@ PetscErrorCode KSPDeviceReplaceType_Private(PetscFunctionList *list, const char 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscBool KSPDeviceReported;
-
-/* devicebicgstab, the old name of devicebcgs: reported once, as PETSc reports options */
-static PetscErrorCode KSPCreate_DeviceBiCGStab(KSP ksp)
-{
-  const char *const quiet_option = "-options_suppress_deprecated_warnings";
-  PetscBool         quiet        = KSPDeviceReported;
-
-  PetscFunctionBegin;
-  if (!quiet) PetscCall(PetscOptionsGetBool(NULL, NULL, quiet_option, &quiet, NULL));
-  if (!quiet)
-    PetscCall(PetscPrintf(PetscObjectComm((PetscObject)ksp),
-                          "** PETSc DEPRECATION WARNING ** : the KSP type devicebicgstab is deprecated as of version "
-                          "1.0.0 of PetscSpMV and will be removed in a future release.\n   Use the type " KSPDEVICEBCGS
-                          " instead. (Silence this warning with %s)\n",
-                          quiet_option));
-  KSPDeviceReported = PETSC_TRUE;
-  PetscCall(KSPCreate_DeviceBCGS(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode KSPDeviceRegister(PetscBool device)
 {
   PetscFunctionBegin;
@@ -210,8 +189,6 @@ PetscErrorCode KSPDeviceRegister(PetscBool device)
   if (device && KSPDeviceCUDA.replacetypes) PetscCall((*KSPDeviceCUDA.replacetypes)());
   PetscCall(KSPRegister(KSPDEVICECG, KSPCreate_DeviceCG));
   PetscCall(KSPRegister(KSPDEVICEBCGS, KSPCreate_DeviceBCGS));
-  PetscCall(KSPRegister("devicebicgstab", KSPCreate_DeviceBiCGStab));
-  KSPDeviceReported = PETSC_FALSE;
   PetscCall(KSPRegister(KSPDEVICEGMRES, KSPCreate_DeviceGMRES));
   PetscCall(KSPRegister(KSPDEVICEFGMRES, KSPCreate_DeviceFGMRES));
   PetscCall(KSPRegister(KSPDEVICECHEBYSHEV, KSPCreate_DeviceChebyshev));

@@ -8,7 +8,7 @@ static PetscErrorCode BATCHOptions(Mat A, void *params)
 {
   PetscFunctionBegin;
   SpMVOptionsBegin(A, "Batch matrix options", "MATBATCH");
-  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "batch", "MATBATCH", &((SELLPParams *)params)->common));
+  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "MATBATCH", &((SELLPParams *)params)->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

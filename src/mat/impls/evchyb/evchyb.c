@@ -14,7 +14,7 @@ static PetscErrorCode EVCHYBOptions(Mat A, void *ctx)
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_evchyb_ell_limit",
                            "Nonzeros of the longest row of the ELL part", "MATEVCHYB", 0, PETSC_MAX_INT,
                            &params->ell_limit));
-  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "evchyb", "MATEVCHYB", &params->common));
+  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "MATEVCHYB", &params->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

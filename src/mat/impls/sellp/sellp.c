@@ -22,7 +22,7 @@ static PetscErrorCode SELLPOptions(Mat A, void *ctx)
       A, PetscOptionsObject, "-mat_sellp_sigma",
       "Rows are sorted by length in windows of this many rows; 1: not sorted (default: chosen from the matrix)",
       "MATSELLP", 1, PETSC_MAX_INT, &params->sigma));
-  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "sellp", "MATSELLP", &params->common));
+  PetscCall(SpMVOptionsLayout(A, PetscOptionsObject, "MATSELLP", &params->common));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

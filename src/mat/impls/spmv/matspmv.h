@@ -397,8 +397,7 @@ PETSC_INTERN PetscErrorCode SpMVRegisterReplaced(PetscBool device);
 /* options.c */
 PETSC_INTERN PetscErrorCode SpMVOptionsInt(Mat, SpMVOptionItems, const char[], const char[], const char[], PetscInt,
                                            PetscInt, PetscInt *);
-PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char format[], const char manual[],
-                                              SpMVCommonParams *);
+PETSC_INTERN PetscErrorCode SpMVOptionsLayout(Mat, SpMVOptionItems, const char manual[], SpMVCommonParams *);
 PETSC_INTERN PetscErrorCode SpMVReadOptions(Mat, Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat, const Mat_SpMV *, SpMVHaloOptions *);
 
@@ -485,9 +484,6 @@ typedef struct {
 PETSC_INTERN PetscErrorCode SpMVKeepBegin(Mat, const Mat_SpMV *, SpMVKeep *);
 PETSC_INTERN PetscErrorCode SpMVKeepSet(SpMVKeep *, Mat);
 PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
-
-/* dm.c: the name of the matrix type in the DM that created a matrix */
-PETSC_INTERN PetscErrorCode MatSpMVNameDM(Mat, const SpMVFormat *);
 
 /* types.c: the types that ours are derived from [on a device][MPI], and what is replaced in all of them; both lists end
    with NULL. SetOps functions set operations; Compose functions compose functions that PETSc looks up by name, or restore

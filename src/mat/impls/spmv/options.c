@@ -26,50 +26,13 @@ PetscErrorCode SpMVOptionsInt(Mat A, SpMVOptionItems PetscOptionsObject, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  -mat_<format>_<name> is the old name of -mat_spmv_<name>: its value moves to the new name, and PETSc reports it, once.
-  PetscOptionsDeprecated() gets whole names, because it forgets the prefix where it removes an option (PETSc 3.18). The
-  value of the new name, if that is set too, is kept (PETSc 3.18 replaces it)
-*/
-static PetscErrorCode SpMVOptionDeprecated(SpMVOptionItems PetscOptionsObject, const char format[], const char name[])
-{
-  const PetscOptions options                     = PetscOptionsObject->options;
-  char *const        prefix                      = PetscOptionsObject->prefix;
-  const char        *begin                       = prefix ? prefix : "", *value;
-  char               from[PETSC_MAX_OPTION_NAME] = "-mat_", to[PETSC_MAX_OPTION_NAME], *kept;
-  PetscBool          set;
-  PetscErrorCode     ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrlcat(from, format, sizeof(from))); /* PetscSNPrintf() is slow, and each new matrix comes here */
-  PetscCall(PetscStrlcat(from, "_", sizeof(from)));
-  PetscCall(PetscStrlcat(from, name, sizeof(from)));
-  PetscCall(PetscOptionsHasName(options, prefix, from, &set));
-  if (!set) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(from, sizeof(from), "-%smat_%s_%s", begin, format, name));
-  PetscCall(PetscSNPrintf(to, sizeof(to), "-%smat_spmv_%s", begin, name));
-  PetscCall(PetscOptionsFindPair(options, NULL, to, &value, &set));
-  PetscCall(PetscStrallocpy(set ? value : NULL, &kept)); /* NULL if the option has no value */
-  PetscOptionsObject->prefix = NULL;
-  ierr                       = PetscOptionsDeprecated(from, to, "1.0.0 of PetscSpMV", NULL);
-  PetscOptionsObject->prefix = prefix; /* even after an error */
-  if (!ierr && set) ierr = PetscOptionsSetValue(options, to, kept);
-  PetscCall(PetscFree(kept));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Reads the options that all formats share; manual: the format's manual page */
-PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char format[], const char manual[],
-                                 SpMVCommonParams *p)
+PetscErrorCode SpMVOptionsLayout(Mat A, SpMVOptionItems PetscOptionsObject, const char manual[], SpMVCommonParams *p)
 {
-  static const char *const names[]  = {"node_size", "kernel", "setup_after", "compress", "single"};
-  PetscBool                compress = (PetscBool)p->compress, single = (PetscBool)p->single;
-  PetscEnum                reorder = (PetscEnum)p->reorder;
+  PetscBool compress = (PetscBool)p->compress, single = (PetscBool)p->single;
+  PetscEnum reorder = (PetscEnum)p->reorder;
 
   PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names); k++)
-    PetscCall(SpMVOptionDeprecated(PetscOptionsObject, format, names[k]));
   PetscCall(SpMVOptionsInt(A, PetscOptionsObject, "-mat_spmv_node_size",
                            "Rows and columns of a node block (1: no node blocks, 0: detect)", manual, 0, SPMV_MAX_NODE,
                            &p->node));

@@ -111,23 +111,13 @@ static PetscErrorCode MatSpMVDestroy_CUDA(Mat_SpMV *spmv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The memory for assembly from coordinates: either all ranks have a map or none does */
 static PetscErrorCode MatSpMVView_CUDA(Mat A, Mat_SpMV *spmv, PetscViewer viewer)
 {
-  PetscBool  has;
-  PetscInt64 bytes[2];
-
   PetscFunctionBegin;
   if (spmv->cuda->exchange.halo)
     PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name,
                                      SpMVHaloDescribe(spmv->cuda->exchange.halo)));
-  PetscCall(MatSpMVGetCOOBytes(A, &has, bytes));
-  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bytes, 2, MPIU_INT64, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  PetscCall(PetscViewerASCIIPrintf(viewer,
-                                   "%s format, map of MatSetPreallocationCOO(): %" PetscInt64_FMT
-                                   " bytes, AIJCUSPARSE's arrays: %" PetscInt64_FMT " bytes\n",
-                                   spmv->format->name, bytes[0], bytes[1]));
+  PetscCall(MatSpMVViewCOO_CUDA(A, spmv, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

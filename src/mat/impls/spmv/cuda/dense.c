@@ -6,27 +6,8 @@
 
 /* ---------------------------------------------------------------- this rank's part of the dense matrices */
 
-/* Copies between local dense matrices of the same size, on the host */
-static PetscErrorCode SpMVDenseCopyLocal(Mat from, Mat to)
-{
-  const PetscScalar *a;
-  PetscScalar       *b;
-  PetscInt           lda, ldb;
-
-  PetscFunctionBegin;
-  PetscCall(MatDenseGetLDA(from, &lda));
-  PetscCall(MatDenseGetLDA(to, &ldb));
-  PetscCall(MatDenseGetArrayRead(from, &a));
-  PetscCall(MatDenseGetArrayWrite(to, &b));
-  for (PetscInt q = 0; q < from->cmap->n && from->rmap->n; q++)
-    PetscCall(PetscArraycpy(b + (size_t)q * (size_t)ldb, a + (size_t)q * (size_t)lda, from->rmap->n));
-  PetscCall(MatDenseRestoreArrayWrite(to, &b));
-  PetscCall(MatDenseRestoreArrayRead(from, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Gets this rank's part of a dense matrix, or a device matrix to use instead if it is bound to the CPU, with its values
-   if `copy`. Not collective */
+   if `copy`. Not collective. Values are copied while both matrices are bound: PETSc then copies whole arrays */
 static PetscErrorCode SpMVDenseOnDevice(Mat M, PetscBool copy, Mat *D)
 {
   Mat local;
@@ -36,7 +17,10 @@ static PetscErrorCode SpMVDenseOnDevice(Mat M, PetscBool copy, Mat *D)
   *D = local;
   if (!local->boundtocpu) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatCreateSeqDenseCUDA(PETSC_COMM_SELF, local->rmap->n, local->cmap->n, NULL, D));
-  if (copy) PetscCall(SpMVDenseCopyLocal(local, *D));
+  if (!copy) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatBindToCPU(*D, PETSC_TRUE));
+  PetscCall(MatCopy(local, *D, SAME_NONZERO_PATTERN));
+  PetscCall(MatBindToCPU(*D, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -47,7 +31,10 @@ static PetscErrorCode SpMVDenseRestore(Mat M, PetscBool copy, Mat *D)
   PetscFunctionBegin;
   PetscCall(MatDenseGetLocalMatrix(M, &local));
   if (*D == local) PetscFunctionReturn(PETSC_SUCCESS);
-  if (copy) PetscCall(SpMVDenseCopyLocal(*D, local));
+  if (copy) {
+    PetscCall(MatBindToCPU(*D, PETSC_TRUE));
+    PetscCall(MatCopy(*D, local, SAME_NONZERO_PATTERN));
+  }
   PetscCall(MatDestroy(D));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -31,12 +31,6 @@ typedef struct {
   PetscBool refused; /* it cannot be fused */
 } SpMVFused;
 
-/* A sequential matrix on the device: whether AIJCUSPARSE may store its nonempty rows only */
-typedef struct {
-  SpMVKey   key;
-  PetscBool may;
-} SpMVCompressed;
-
 /* A matrix whose entries are zero on the device, while those on the host are old */
 typedef struct {
   SpMVKey key;
@@ -92,14 +86,13 @@ typedef enum {
 
 /* A matrix on a device */
 typedef struct _n_Mat_SpMVCUDA {
-  SpMVCompressed compressed;
-  SpMVCudaCopy   copy[2]; /* of the matrix and of its transpose */
-  SpMVFused      fused;
-  SpMVZeroed     zeroed;
-  SpMVExchange   exchange;
-  SpMVMultPlan   plan[SPMV_PLANS]; /* of an MPI matrix */
-  SpMVAgreed     columns;          /* when all ranks prepared the plan for columns */
-  PetscBool      columns_lack; /* some rank cannot multiply several columns at once, for example for lack of memory */
+  SpMVCudaCopy copy[2]; /* of the matrix and of its transpose */
+  SpMVFused    fused;
+  SpMVZeroed   zeroed;
+  SpMVExchange exchange;
+  SpMVMultPlan plan[SPMV_PLANS]; /* of an MPI matrix */
+  SpMVAgreed   columns;          /* when all ranks prepared the plan for columns */
+  PetscBool    columns_lack;     /* some rank cannot multiply several columns at once, for example for lack of memory */
   /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
   PetscBool may_lack;
 } Mat_SpMVCUDA;
@@ -176,6 +169,37 @@ PETSC_INTERN PetscErrorCode MatSpMVApplyParent_Seq(Mat, Mat_SpMV *, SpMVOp, Vec,
 PETSC_INTERN PetscErrorCode SpMVDenseApplyParent_SeqCUDA(Mat C, PetscErrorCode (*numeric)(Mat));
 PETSC_INTERN PetscErrorCode SpMVProductTakeNumeric(Mat);
 
+/* PETSc 3.26's Mat_SeqAIJ up to its values; PETSc installs no header with it */
+typedef struct {
+  PetscBool         roworiented;
+  PetscInt          nonew, nounused, maxnz, *imax, *ilen, *ipre;
+  PetscBool         free_imax_ilen;
+  PetscInt          reallocs, rmax;
+  PetscBool         keepnonzeropattern, ignorezeroentries, free_ij, free_a;
+  Mat_CompressedRow compressedrow;
+  PetscInt          nz, *i, *j, *diag;
+  PetscObjectState  diagNonzeroState;
+  PetscBool         diagDense;
+  PetscInt          nonzerorowcnt;
+  PetscScalar      *a;
+} SpMVSeqAIJ;
+
+#define SPMV_KNOWS_SEQAIJ (PETSC_VERSION_GE(3, 26, 0) && PETSC_VERSION_LT(3, 27, 0))
+/* NULL with another PETSc */
+static inline SpMVSeqAIJ *SpMVSeqAIJGet(Mat A)
+{
+  return SPMV_KNOWS_SEQAIJ ? (SpMVSeqAIJ *)A->data : NULL;
+}
+
+/* AIJCUSPARSE has the row offsets of the nonempty rows only, which some of its functions do not handle: if six tenths of
+   the rows are empty. With another PETSc it may have */
+static inline PetscBool MatSpMVIsCompressed_Seq(Mat A)
+{
+  const SpMVSeqAIJ *const aij = SpMVSeqAIJGet(A);
+
+  return (PetscBool)(A->rmap->n && (!aij || aij->compressedrow.use));
+}
+
 /* cusparse/values.c: AIJCUSPARSE's arrays on the device */
 typedef struct {
   SpMVCudaCSR  csr;
@@ -192,7 +216,6 @@ PETSC_INTERN PetscErrorCode SpMVIsDeviceArray(const void *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, PetscInt entries, const PetscScalar[],
                                                        PetscBool *done);
 PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
-PETSC_INTERN PetscErrorCode MatSpMVMayCompress_Seq(Mat, PetscBool *compressed);
 PETSC_INTERN void           MatSpMVZeroed_CUDA(Mat, Mat_SpMV *);
 /* called after the newest values have moved to the device or to the host */
 PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours);
@@ -219,6 +242,5 @@ PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);
 /* cusparse/coo.c: assembly from coordinates */
 PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
-/* bytes on this rank's device of the maps, and of AIJCUSPARSE's CSR arrays if they are up to date; has: whether there
-   are maps */
-PETSC_INTERN PetscErrorCode MatSpMVGetCOOBytes(Mat, PetscBool *has, PetscInt64 bytes[2]);
+/* collective; what the maps and AIJCUSPARSE's CSR arrays take on the devices, if there are maps */
+PETSC_INTERN PetscErrorCode MatSpMVViewCOO_CUDA(Mat, const Mat_SpMV *, PetscViewer);

@@ -143,8 +143,8 @@ static PetscErrorCode SpMVSpGEMMDestroy(SpMVCtx ctx)
 /* Whether the plan has C's pattern */
 static PetscErrorCode SpMVSpGEMMMatches(Mat C, SpMVCudaSpGEMM plan, PetscBool *same)
 {
-  const PetscInt     *i, *j;
-  PetscInt           *length, *columns;
+  const PetscInt     *device[2];
+  PetscInt           *i, *j;
   SpMVCudaSpGEMMStats stats = {0};
   SpMVCSR             csr;
 
@@ -153,16 +153,13 @@ static PetscErrorCode SpMVSpGEMMMatches(Mat C, SpMVCudaSpGEMM plan, PetscBool *s
   if (plan) SpMVCudaSpGEMMGetStats(plan, &stats);
   *same = (PetscBool)(stats.nonzeros == csr.i[csr.m] && (!plan || (stats.m == csr.m && stats.n == csr.n)));
   if (*same && stats.nonzeros) {
-    SpMVCudaSpGEMMPattern(plan, &i, &j);
-    PetscCall(SpMVGetLengths(csr.m, i, &length));
-    for (PetscInt r = 0; r < csr.m; r++) {
-      if (length[r] != csr.i[r + 1] - csr.i[r]) *same = PETSC_FALSE;
-    }
-    PetscCall(PetscFree(length));
-    PetscCall(PetscMalloc1(csr.i[csr.m], &columns));
-    PetscCall(SpMVDownloadIndices(csr.i[csr.m], j, columns));
-    if (*same) PetscCall(PetscArraycmp(columns, csr.j, csr.i[csr.m], same));
-    PetscCall(PetscFree(columns));
+    SpMVCudaSpGEMMPattern(plan, &device[0], &device[1]);
+    PetscCall(PetscMalloc2(csr.m + 1, &i, csr.i[csr.m], &j));
+    PetscCall(SpMVDownloadIndices(csr.m + 1, device[0], i));
+    PetscCall(SpMVDownloadIndices(csr.i[csr.m], device[1], j));
+    PetscCall(PetscArraycmp(i, csr.i, csr.m + 1, same));
+    if (*same) PetscCall(PetscArraycmp(j, csr.j, csr.i[csr.m], same));
+    PetscCall(PetscFree2(i, j));
   }
   PetscCall(MatSpMVRestorePattern_Seq(C, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -14,7 +14,27 @@
   if the matrix is converted back to its parent type. A matrix without this container was preallocated by AIJCUSPARSE's
   functions.
 */
-#include "coo.h"
+#include "mat/impls/spmv/cuda/matspmvcuda.h"
+#include "core/cuda/csr/coo.h"
+#include <petscsf.h>
+
+/* Entries in other ranks' rows */
+typedef struct {
+  PetscSF     sf; /* leaves: the entries sent; roots: the entries received. NULL if no rank sends any */
+  PetscInt64  nsend, nreceive;
+  PetscInt64 *place; /* on the device: the positions in the program's arrays of the entries sent */
+  /* on the device, until the maps are made: row and column indices of the entries received */
+  PetscInt    *received;
+  PetscScalar *send, *receive; /* on the device */
+} SpMVCOOExchange;
+
+typedef struct {
+  SpMVCudaCOO      map[2]; /* of a sequential matrix, or of the two blocks */
+  PetscCount       n;      /* entries of the program's arrays */
+  PetscObjectId    id;
+  PetscObjectState nonzerostate; /* of the matrix with this id when it has the map's pattern */
+  SpMVCOOExchange  exchange;
+} SpMVCOO;
 
 static PetscErrorCode SpMVCOODestroy(SpMVCOO **coo)
 {
@@ -34,6 +54,113 @@ static PetscErrorCode SpMVCOODestroyCtx(SpMVCtx ctx)
 
   PetscFunctionBegin;
   PetscCall(SpMVCOODestroy(&coo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- entries in other ranks' rows */
+
+/* *failure: what prevents the device from sorting: memory, too many entries, or a wrong index, which AIJ reports */
+static PetscErrorCode SpMVCOOCheck(cudaError_t error, int *failure)
+{
+  PetscFunctionBegin;
+  if (error == cudaErrorMemoryAllocation || error == cudaErrorNotSupported || error == cudaErrorInvalidValue)
+    *failure = error;
+  else
+    PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: either all ranks sort on the device or none does */
+static PetscErrorCode MatSpMVAgreeCOO(Mat A, int *failure)
+{
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, failure, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  if (*failure)
+    PetscCall(PetscInfo(A, "Entries are sorted on the host: %s\n", cudaGetErrorString((cudaError_t)*failure)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Creates the PetscSF by which each entry that this rank sends gets a place of its own at the row's owner.
+   The entries of a row have places in the order of the senders' ranks, and then in the senders' order */
+static PetscErrorCode SpMVCOOExchangeCreate(PetscLayout rmap, const PetscInt row[], SpMVCOOExchange *e)
+{
+  PetscSF  rows;
+  PetscInt places;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSFCreate(rmap->comm, &rows));
+  PetscCall(PetscSFSetRankOrder(rows, PETSC_FALSE)); /* PETSc's sort by rank may change the order of a rank's entries */
+  PetscCall(PetscSFSetGraphLayout(rows, rmap, (PetscInt)e->nsend, NULL, PETSC_OWN_POINTER, row));
+  PetscCall(PetscSFGetMultiSF(rows, &e->sf));
+  PetscCall(PetscObjectReference((PetscObject)e->sf));
+  PetscCall(PetscSFDestroy(&rows));
+  PetscCall(PetscSFGetGraph(e->sf, &places, NULL, NULL, NULL));
+  e->nreceive = places;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Sends the indices of entries in other ranks' rows to the owners; the indices received are appended to
+   `indices` */
+static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCudaIndices *indices, cudaStream_t stream,
+                                                 SpMVCOOExchange *e, int *failure)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  PetscInt      *i = NULL, *j = NULL, *sent, *received; /* j follows i */
+  PetscErrorCode ierr;
+  int            any, mine;
+  size_t         values, bytes;
+  cudaError_t    error = cudaSuccess;
+
+  PetscFunctionBegin;
+  if (!*failure) error = SpMVCudaCOORemote(indices, stream, &e->nsend, &e->place, &i, &j);
+  PetscCall(SpMVCOOCheck(error, failure));
+  if (e->nsend && A->nooffprocentries) *failure = cudaErrorInvalidValue;
+  if (e->nsend > PETSC_INT_MAX) *failure = cudaErrorNotSupported;
+  if (spmv->ignores_offproc) e->nsend = 0;
+  PetscCall(MatSpMVAgreeCOO(A, failure));
+  if (*failure) PetscFunctionReturn(PETSC_SUCCESS);
+  mine = e->nsend > 0;
+  PetscCallMPI(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm));
+  if (!any) PetscFunctionReturn(PETSC_SUCCESS);
+
+  ierr = PetscMalloc1(2 * e->nsend, &sent);
+  if (!ierr) ierr = SpMVDownloadIndices(2 * e->nsend, i, sent);
+  PetscCall(SpMVAgree(comm, ierr));
+  PetscCall(SpMVCOOExchangeCreate(A->rmap, sent, e));
+  PetscCall(PetscMalloc1(2 * e->nreceive, &received));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscSFReduceBegin(e->sf, MPIU_INT, sent + k * e->nsend, received + k * e->nreceive, MPI_REPLACE));
+    PetscCall(PetscSFReduceEnd(e->sf, MPIU_INT, sent + k * e->nsend, received + k * e->nreceive, MPI_REPLACE));
+  }
+  bytes  = 2 * (size_t)e->nreceive * sizeof(PetscInt);
+  values = (size_t)(e->nsend + e->nreceive) * sizeof(PetscScalar);
+  if (bytes) error = cudaMalloc((void **)&e->received, bytes);
+  if (error == cudaSuccess && bytes) error = cudaMemcpy(e->received, received, bytes, cudaMemcpyHostToDevice);
+  if (error == cudaSuccess && values) error = cudaMalloc((void **)&e->send, values);
+  if (error) (void)cudaGetLastError();
+  if (e->send) e->receive = e->send + e->nsend;
+  PetscCall(SpMVCOOCheck(error, failure));
+  PetscCall(PetscFree(sent));
+  PetscCall(PetscFree(received));
+  indices->count[1] = e->nreceive;
+  indices->i[1]     = e->received;
+  indices->j[1]     = e->received ? e->received + e->nreceive : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective */
+static PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(SpMVCudaCOOPack(e->nsend, e->place, v, e->send, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscSFReduceWithMemTypeBegin(e->sf, MPIU_SCALAR, PETSC_MEMTYPE_CUDA, e->send, PETSC_MEMTYPE_CUDA,
+                                          e->receive, MPI_REPLACE));
+  PetscCall(PetscSFReduceEnd(e->sf, MPIU_SCALAR, e->send, e->receive, MPI_REPLACE));
+  if (stream != PetscDefaultCudaStream) PetscCallCUDA(cudaStreamSynchronize(PetscDefaultCudaStream)); /* PetscSF's */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -122,7 +249,7 @@ static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, 
                               .row   = {A->rmap->rstart, A->rmap->rend},
                               .col   = {A->cmap->rstart, A->cmap->rend}};
   const void     *array[2] = {i, j};
-  SpMVCOOFailure  failure  = SPMV_COO_SORTED;
+  int             failure  = cudaSuccess;
   void           *copy;
   cudaStream_t    stream;
   cudaError_t     error;
@@ -227,57 +354,19 @@ static PetscErrorCode MatSetPreallocationCOO_SpMVCUDA(Mat A, PetscCount n, Petsc
 
 /* ---------------------------------------------------------------- values */
 
-/* Sums on the device, then inserts the sums into the values on the host, or adds them */
-static PetscErrorCode MatSpMVAddCOO_SeqHost(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode,
-                                            cudaStream_t stream)
-{
-  const PetscInt64 nz    = SpMVCudaCOONonzeros(map);
-  size_t           bytes = (size_t)nz * sizeof(PetscScalar);
-  PetscScalar     *sum, *host = NULL, *a;
-  void            *to;
-  const void      *from;
-
-  PetscFunctionBegin;
-  if (cudaMalloc((void **)&sum, bytes) != cudaSuccess) {
-    (void)cudaGetLastError();
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE, "Out of GPU memory: %zu bytes for the sums of MatSetValuesCOO()",
-            bytes);
-  }
-  PetscCallCUDA(SpMVCudaCOOAdd(map, v, PETSC_TRUE, sum, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  if (mode == INSERT_VALUES)
-    PetscCall(MatSeqAIJGetArrayWrite(A, &a));
-  else {
-    PetscCall(MatSeqAIJGetArray(A, &a));
-    PetscCall(PetscMalloc1(nz, &host));
-  }
-  to   = host ? host : a;
-  from = sum;
-  PetscCallCUDA(SpMVCudaDownload(1, &to, &from, &bytes));
-  PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
-  PetscCallCUDA(cudaFree(sum));
-  for (PetscInt64 k = 0; k < nz && host; k++) a[k] += host[k];
-  if (mode == INSERT_VALUES)
-    PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
-  else
-    PetscCall(MatSeqAIJRestoreArray(A, &a));
-  PetscCall(PetscFree(host));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* v: on the device */
+/* v: on the device, where the values of a matrix that is bound to the CPU go and come back from */
 static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScalar *const v[2], InsertMode mode)
 {
-  const PetscBool insert = (PetscBool)(mode == INSERT_VALUES);
+  const PetscBool insert = (PetscBool)(mode == INSERT_VALUES), bound = A->boundtocpu;
   PetscScalar    *a;
   cudaStream_t    stream;
 
   PetscFunctionBegin;
   if (!SpMVCudaCOONonzeros(map)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (A->boundtocpu) {
-    PetscCall(MatSpMVAddCOO_SeqHost(A, map, v, mode, stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (bound) {
+    PetscCall(MatBindToCPU(A, PETSC_FALSE));
+    if (A->offloadmask == PETSC_OFFLOAD_BOTH) A->offloadmask = PETSC_OFFLOAD_CPU; /* AIJCUSPARSE does not do that */
   }
   /* otherwise AIJCUSPARSE may have no array, or an array for another pattern */
   if (insert && PetscOffloadDevice(A->offloadmask))
@@ -289,6 +378,7 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &a));
   PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
+  if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -365,21 +455,20 @@ void MatSpMVSetOps_MPICOO(Mat A)
   A->ops->setoption = MatSetOption_MPISpMVCUDA;
 }
 
-PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
+/* Either all ranks have a map or none does */
+PetscErrorCode MatSpMVViewCOO_CUDA(Mat A, const Mat_SpMV *spmv, PetscViewer viewer)
 {
-  SpMVCOO  *coo;
-  Mat       block[2] = {A, NULL};
-  const int blocks   = SpMVIsMPI(A) ? 2 : 1;
+  SpMVCOO   *coo;
+  Mat        block[2] = {A, NULL};
+  PetscInt64 bytes[2] = {0, 0}; /* of the maps, and of AIJCUSPARSE's CSR arrays if they are up to date */
 
   PetscFunctionBegin;
   PetscCall(SpMVDataGet((PetscObject)A, SpMVCOOContainer, &coo));
-  *has     = (PetscBool) !!coo;
-  bytes[0] = bytes[1] = 0;
   if (!coo) PetscFunctionReturn(PETSC_SUCCESS);
   bytes[0] = coo->exchange.nsend * (PetscInt64)(sizeof(PetscInt64) + sizeof(PetscScalar)) +
              coo->exchange.nreceive * (PetscInt64)sizeof(PetscScalar);
-  if (blocks > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < blocks; k++) {
+  if (SpMVIsMPI(A)) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int k = 0; k < 2 && block[k]; k++) {
     const PetscInt64 nonzeros = SpMVCudaCOONonzeros(coo->map[k]);
 
     bytes[0] += SpMVCudaCOOBytes(coo->map[k]);
@@ -387,6 +476,11 @@ PetscErrorCode MatSpMVGetCOOBytes(Mat A, PetscBool *has, PetscInt64 bytes[2])
       bytes[1] += (block[k]->rmap->n + 1 + nonzeros) * (PetscInt64)sizeof(PetscInt) +
                   nonzeros * (PetscInt64)sizeof(PetscScalar);
   }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bytes, 2, MPIU_INT64, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  PetscCall(PetscViewerASCIIPrintf(viewer,
+                                   "%s format, map of MatSetPreallocationCOO(): %" PetscInt64_FMT
+                                   " bytes, AIJCUSPARSE's arrays: %" PetscInt64_FMT " bytes\n",
+                                   spmv->format->name, bytes[0], bytes[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -7,7 +7,7 @@
 
 /*
   AIJCUSPARSE's function writes to device vectors only, does not check their length, and does not handle compressed
-  rows. If the matrix may be compressed, the host gets the diagonal: AIJCUSPARSE calls AIJ's function if the host's
+  rows. If the matrix is compressed, the host gets the diagonal: AIJCUSPARSE calls AIJ's function if the host's
   values are newer.
 */
 static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
@@ -16,14 +16,13 @@ static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
   Mat_SpMV              *spmv;
   Vec                    d;
   PetscInt               n;
-  PetscBool              compressed = PETSC_FALSE;
-  PetscErrorCode         ierr;
+  const PetscBool compressed = (PetscBool)(!A->boundtocpu && PetscOffloadDevice(mask) && MatSpMVIsCompressed_Seq(A));
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(VecGetLocalSize(v, &n));
   PetscCheck(n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Nonconforming matrix and vector");
-  if (!A->boundtocpu && PetscOffloadDevice(mask)) PetscCall(MatSpMVMayCompress_Seq(A, &compressed));
   PetscCall(SpMVVecOnDevice(v, PETSC_FALSE, &d));
   if (compressed) {
     const PetscScalar *a;
@@ -107,7 +106,7 @@ static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
 
 /*
   AIJCUSPARSE adds on the device if both matrices have its operation. It does not handle compressed rows there, so
-  matrices that may have them are added on the host.
+  matrices that have them are added on the host.
 */
 static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStructure str)
 {
@@ -115,15 +114,13 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
   PetscErrorCode (*ours[2])(Mat, PetscScalar, Mat, MatStructure) = {A->ops->axpy, X->ops->axpy};
   const PetscObjectState nonzerostate                            = A->nonzerostate;
   const void            *data                                    = A->data;
+  const PetscBool        host = (PetscBool)(str == SUBSET_NONZERO_PATTERN && !A->boundtocpu &&
+                                     (MatSpMVIsCompressed_Seq(A) || MatSpMVIsCompressed_Seq(X)));
   Mat_SpMV              *spmv;
-  PetscBool              compressed[2] = {PETSC_FALSE, PETSC_FALSE};
   PetscErrorCode         ierr;
 
   PetscFunctionBegin;
-  if (str == SUBSET_NONZERO_PATTERN && !A->boundtocpu) {
-    for (int k = 0; k < 2; k++) PetscCall(MatSpMVMayCompress_Seq(mat[k], &compressed[k]));
-  }
-  if (compressed[0] || compressed[1]) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  if (host) PetscCall(MatBindToCPU(A, PETSC_TRUE));
   for (int k = 0; k < 2; k++) {
     PetscCall(MatSpMVGet(mat[k], &spmv));
     if (spmv) mat[k]->ops->axpy = spmv->parent.axpy;
@@ -133,7 +130,7 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
   for (int k = 0; k < 2; k++) mat[k]->ops->axpy = ours[k]; /* even after an error */
   /* merged, see SpMVNonzeroStateRenew() */
   if (A->data != data) A->nonzerostate = PetscMax(A->nonzerostate, nonzerostate) + 1;
-  if (!ierr && (compressed[0] || compressed[1])) ierr = MatBindToCPU(A, PETSC_FALSE);
+  if (!ierr && host) ierr = MatBindToCPU(A, PETSC_FALSE);
   PetscCall(ierr);
   PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);

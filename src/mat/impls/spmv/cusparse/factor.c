@@ -105,30 +105,20 @@ static PetscErrorCode MatSolveTranspose_SpMVFactor(Mat F, Vec b, Vec x)
 
 /* ---------------------------------------------------------------- the numeric phases, which set the solves */
 
-static PetscErrorCode SpMVFactorTakeSolves(Mat F, SpMVFactor *f, Mat A, const MatFactorInfo *info)
+static PetscErrorCode MatFactorNumeric_SpMVFactor(Mat F, Mat A, const MatFactorInfo *info)
 {
+  SpMVFactor *f;
+
   PetscFunctionBegin;
+  PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));
+  PetscCall((*(f->ops.lufactornumeric ? f->ops.lufactornumeric : f->ops.choleskyfactornumeric))(F, A, info));
+  SpMVTake(F, f, lufactornumeric, MatFactorNumeric_SpMVFactor);
+  SpMVTake(F, f, choleskyfactornumeric, MatFactorNumeric_SpMVFactor);
   SpMVTake(F, f, solve, MatSolve_SpMVFactor);
   SpMVTake(F, f, solvetranspose, MatSolveTranspose_SpMVFactor);
   PetscCall(SpMVFactorRenewTransposed(F, f, A, info));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-#define SpMVFactorNumeric(Name, op)                                                                  \
-  static PetscErrorCode Mat##Name##FactorNumeric_SpMVFactor(Mat F, Mat A, const MatFactorInfo *info) \
-  {                                                                                                  \
-    SpMVFactor *f;                                                                                   \
-                                                                                                     \
-    PetscFunctionBegin;                                                                              \
-    PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));                                       \
-    PetscCall((*f->ops.op)(F, A, info));                                                             \
-    SpMVTake(F, f, op, Mat##Name##FactorNumeric_SpMVFactor);                                         \
-    PetscCall(SpMVFactorTakeSolves(F, f, A, info));                                                  \
-    PetscFunctionReturn(PETSC_SUCCESS);                                                              \
-  }                                                                                                  \
-  static PetscErrorCode Mat##Name##FactorNumeric_SpMVFactor(Mat, Mat, const MatFactorInfo *)
-SpMVFactorNumeric(LU, lufactornumeric);
-SpMVFactorNumeric(Cholesky, choleskyfactornumeric);
 
 /* ---------------------------------------------------------------- the symbolic phases, which set the numeric one */
 
@@ -140,7 +130,7 @@ SpMVFactorNumeric(Cholesky, choleskyfactornumeric);
     PetscFunctionBegin;                                                                                               \
     PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));                                                        \
     PetscCall((*f->ops.op)(F, A, row, col, info));                                                                    \
-    SpMVTake(F, f, lufactornumeric, MatLUFactorNumeric_SpMVFactor);                                                   \
+    SpMVTake(F, f, lufactornumeric, MatFactorNumeric_SpMVFactor);                                                     \
     PetscCall(SpMVFactorKeep(F, f, f->ops.op, row, col, info));                                                       \
     PetscFunctionReturn(PETSC_SUCCESS);                                                                               \
   }                                                                                                                   \
@@ -156,7 +146,7 @@ SpMVFactorSymbolicLU(ILU, ilufactorsymbolic);
     PetscFunctionBegin;                                                                                        \
     PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));                                                 \
     PetscCall((*f->ops.op)(F, A, perm, info));                                                                 \
-    SpMVTake(F, f, choleskyfactornumeric, MatCholeskyFactorNumeric_SpMVFactor);                                \
+    SpMVTake(F, f, choleskyfactornumeric, MatFactorNumeric_SpMVFactor);                                        \
     PetscFunctionReturn(PETSC_SUCCESS);                                                                        \
   }                                                                                                            \
   static PetscErrorCode Mat##Name##FactorSymbolic_SpMVFactor(Mat, Mat, IS, const MatFactorInfo *)

@@ -49,31 +49,9 @@ PetscErrorCode SpMVGetLengths(PetscInt m, const PetscInt *i, PetscInt **length)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc 3.26's Mat_SeqAIJ up to its values; PETSc installs no header with it */
-typedef struct {
-  PetscBool         roworiented;
-  PetscInt          nonew, nounused, maxnz, *imax, *ilen, *ipre;
-  PetscBool         free_imax_ilen;
-  PetscInt          reallocs, rmax;
-  PetscBool         keepnonzeropattern, ignorezeroentries, free_ij, free_a;
-  Mat_CompressedRow compressedrow;
-  PetscInt          nz, *i, *j, *diag;
-  PetscObjectState  diagNonzeroState;
-  PetscBool         diagDense;
-  PetscInt          nonzerorowcnt;
-  PetscScalar      *a;
-} SpMVSeqAIJ;
-
-#define SPMV_KNOWS_SEQAIJ (PETSC_VERSION_GE(3, 26, 0) && PETSC_VERSION_LT(3, 27, 0))
 #if !SPMV_KNOWS_SEQAIJ
   #define PetscShmgetAllocateArray(count, size, array) PetscMalloc((count) * (size), array) /* not called */
 #endif
-
-/* NULL with another PETSc */
-static SpMVSeqAIJ *SpMVSeqAIJGet(Mat A)
-{
-  return SPMV_KNOWS_SEQAIJ ? (SpMVSeqAIJ *)A->data : NULL;
-}
 
 PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat A, PetscInt64 nonzeros, const PetscInt *j)
 {

@@ -132,33 +132,6 @@ PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat A, PetscInt first, PetscInt entrie
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Whether AIJCUSPARSE may have compressed A. It compresses a matrix if six tenths of the rows are empty: it stores the
-  row offsets of the nonempty rows only, and some of its functions do not handle that
-*/
-PetscErrorCode MatSpMVMayCompress_Seq(Mat A, PetscBool *compressed)
-{
-  Mat_SpMV *spmv;
-  SpMVCSR   csr;
-  PetscInt  empty;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv && SpMVKeyHasNonzeroState(&spmv->cuda->compressed.key, A)) {
-    *compressed = spmv->cuda->compressed.may;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatSpMVGetPattern_Seq(A, &csr));
-  empty       = csr.m - SpMVCSRNonzeroRows(&csr);
-  *compressed = (PetscBool)(empty > 0 && empty >= csr.m / 2);
-  PetscCall(MatSpMVRestorePattern_Seq(A, &csr));
-  if (spmv) {
-    SpMVKeySet(&spmv->cuda->compressed.key, A);
-    spmv->cuda->compressed.may = *compressed;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---------------------------------------------------------------- zeros */
 
 /* AIJ's function, after the zeros that AIJCUSPARSE has set on the device are set on the host, too: copying them would
@@ -282,37 +255,6 @@ static PetscErrorCode MatShift_MPISpMVCUDA(Mat A, PetscScalar shift)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In place of an operation */
-static PetscErrorCode SpMVNoAssembly(Mat A, MatAssemblyType mode)
-{
-  (void)A;
-  (void)mode;
-  return PETSC_SUCCESS;
-}
-
-/*
-  Whether MAT_KEEP_NONZERO_PATTERN is set, for which PETSc has no query: zeroing no rows increases the nonzero state
-  if it is not. The values are not copied to the host for it
-*/
-static PetscErrorCode MatSpMVKeepsPattern_Seq(Mat A, const Mat_SpMV *spmv, PetscBool *keeps)
-{
-  PetscErrorCode (*const assemblyend)(Mat, MatAssemblyType) = A->ops->assemblyend;
-  const PetscOffloadMask mask                               = A->offloadmask;
-  const PetscObjectState nonzerostate                       = A->nonzerostate;
-  PetscErrorCode         ierr;
-
-  PetscFunctionBegin;
-  A->ops->assemblyend = SpMVNoAssembly;
-  A->offloadmask      = PETSC_OFFLOAD_BOTH;
-  ierr                = (*spmv->parent.zerorows)(A, 0, NULL, 0.0, NULL, NULL);
-  *keeps              = (PetscBool)(A->nonzerostate == nonzerostate);
-  A->nonzerostate     = nonzerostate;
-  A->offloadmask      = mask;
-  A->ops->assemblyend = assemblyend;
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The rows whose entries become zero, on the device */
 typedef struct {
   SpMVCudaTemporary copy;
@@ -385,15 +327,15 @@ static PetscErrorCode MatSpMVZeroRows_SeqCUDA(Mat A, PetscBool columns, PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Without MAT_KEEP_NONZERO_PATTERN the rows lose their entries, which AIJ does on the host */
 static PetscErrorCode MatZeroRows_SeqSpMVCUDA(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x, Vec b)
 {
-  Mat_SpMV *spmv;
-  PetscBool device;
+  const SpMVSeqAIJ *const aij = SpMVSeqAIJGet(A);
+  PetscBool               device;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatSpMVOnDevice_Seq(A, &device));
-  if (device) PetscCall(MatSpMVKeepsPattern_Seq(A, spmv, &device));
+  if (!aij || !aij->keepnonzeropattern) device = PETSC_FALSE;
   if (device) PetscCall(MatSpMVZeroRows_SeqCUDA(A, PETSC_FALSE, n, row, diag, x, b, &device));
   if (!device) PetscCall(MatZeroRows_SpMV(A, n, row, diag, x, b));
   PetscFunctionReturn(PETSC_SUCCESS);
