@@ -38,8 +38,10 @@ typedef struct {
 typedef struct {
   PetscBool          made; /* by the device; if not, PETSc makes the level */
   SpMVCudaAggregates aggregates;
-  SpMVCudaTemporary  memory; /* of the prolongator's arrays */
-  SpMVCudaCSR        P;      /* of this rank's rows */
+  /* this rank's rows of the prolongator: the diagonal block, and the off-diagonal one, whose columns are garray[] */
+  SpMVCudaTemporary memory[2];
+  SpMVCudaCSR       P[2];
+  PetscInt         *garray;
 } PCGAMGLevel;
 
 typedef struct {

@@ -13,7 +13,8 @@ PetscErrorCode PCGAMGLevelFree(PCGAMGLevel *level)
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(SpMVCudaAggregatesDestroy(&level->aggregates));
-  PetscCallCUDA(SpMVCudaFreeTemporary(&level->memory, stream));
+  for (int k = 0; k < 2; k++) PetscCallCUDA(SpMVCudaFreeTemporary(&level->memory[k], stream));
+  PetscCall(PetscFree(level->garray));
   PetscCall(PetscMemzero(level, sizeof(*level)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
