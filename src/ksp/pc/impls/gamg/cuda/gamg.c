@@ -112,17 +112,21 @@ static PetscErrorCode PCSetUp_GAMGDevice(PC pc)
   d->again = PETSC_TRUE;
   /* the types geo and classical have functions of other kinds */
   if (!strcmp(PCGAMGGet(pc)->gamg_type_name, PCGAMGAGG)) {
-    ops->creategraph    = PCGAMGCreateGraph_Device;
-    ops->coarsen        = PCGAMGCoarsen_Device;
-    ops->prolongator    = PCGAMGProlongator_Device;
-    ops->optprolongator = PCGAMGOptProlongator_Device;
+    ops->createdefaultdata = PCGAMGCreateDefaultData_Device;
+    ops->creategraph       = PCGAMGCreateGraph_Device;
+    ops->coarsen           = PCGAMGCoarsen_Device;
+    ops->prolongator       = PCGAMGProlongator_Device;
+    ops->optprolongator    = PCGAMGOptProlongator_Device;
   } else
     d->levels = d->device = 0;
-  ierr                = (*d->setup)(pc);
-  ops->creategraph    = d->ops.creategraph; /* even after an error */
-  ops->coarsen        = d->ops.coarsen;
-  ops->prolongator    = d->ops.prolongator;
-  ops->optprolongator = d->ops.optprolongator;
+  ierr                   = (*d->setup)(pc);
+  ops->createdefaultdata = d->ops.createdefaultdata; /* even after an error */
+  ops->creategraph       = d->ops.creategraph;
+  ops->coarsen           = d->ops.coarsen;
+  ops->prolongator       = d->ops.prolongator;
+  ops->optprolongator    = d->ops.optprolongator;
+  if (d->constant) PetscCall(PetscFree(PCGAMGGet(pc)->data));
+  d->constant = PETSC_FALSE;
   PetscCall(PCGAMGDeviceForget(d));
   PetscCall(ierr);
   if (d->device) PetscCall(PCGAMGGetReady(pc));

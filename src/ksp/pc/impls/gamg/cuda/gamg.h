@@ -58,7 +58,8 @@ typedef struct {
   /* the near null space on the device, between two levels */
   SpMVCudaTemporary memory;
   PetscReal        *near;
-  PCGAMGLevel       level; /* the one that is being made */
+  PetscBool         constant; /* the near null space is PETSc's default, which is not in gamg->data */
+  PCGAMGLevel       level;    /* the one that is being made */
 } PC_GAMGDevice;
 
 static inline PC_GAMG *PCGAMGGet(PC pc)
@@ -71,6 +72,7 @@ PETSC_INTERN PetscErrorCode PCGAMGDeviceGet(PC, PC_GAMGDevice **);
 PETSC_INTERN PetscErrorCode PCGAMGDeviceForget(PC_GAMGDevice *); /* frees the near null space and the level */
 
 /* levels.c */
+PETSC_INTERN PetscErrorCode PCGAMGCreateDefaultData_Device(PC, Mat);
 PETSC_INTERN PetscErrorCode PCGAMGCreateGraph_Device(PC, Mat, Mat *);
 PETSC_INTERN PetscErrorCode PCGAMGCoarsen_Device(PC, Mat *, PetscCoarsenData **);
 PETSC_INTERN PetscErrorCode PCGAMGLevelFree(PCGAMGLevel *);

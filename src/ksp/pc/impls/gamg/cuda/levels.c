@@ -175,6 +175,34 @@ static PetscErrorCode PCGAMGDeviceTry(PC pc, PC_GAMGDevice *d, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The default near null space, in which each unknown of a node is constant, needs no array on the device. PETSc's array
+   is made if its functions make the first level, or keep the array */
+PetscErrorCode PCGAMGCreateDefaultData_Device(PC pc, Mat A)
+{
+  PC_GAMG       *gamg   = PCGAMGGet(pc);
+  PetscInt       fields = 0;
+  PC_GAMGDevice *d;
+  MatNullSpace   modes;
+  DM             dm;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDeviceGet(pc, &d));
+  PetscCall(MatGetNearNullSpace(A, &modes));
+  PetscCall(PCGetDM(pc, &dm));
+  if (!dm) PetscCall(MatGetDM(A, &dm));
+  if (dm) PetscCall(DMGetNumFields(dm, &fields));
+  if (modes || fields || !gamg->reuse_prol || gamg->injection_index_size > 0) {
+    PetscCall((*d->ops.createdefaultdata)(pc, A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  d->constant = PETSC_TRUE;
+  PetscCall(MatGetBlockSize(A, &gamg->data_cell_cols));
+  gamg->data_cell_rows = gamg->data_cell_cols;
+  gamg->data_sz        = 0;
+  PetscCall(PetscMalloc1(1, &gamg->data)); /* PETSc asks whether there is an array */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode PCGAMGCreateGraph_Device(PC pc, Mat A, Mat *G)
 {
   PC_GAMGDevice *d;
@@ -190,6 +218,8 @@ PetscErrorCode PCGAMGCreateGraph_Device(PC pc, Mat A, Mat *G)
     PetscCall(MatCreate(PetscObjectComm((PetscObject)A), G));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (d->constant) PetscCall((*d->ops.createdefaultdata)(pc, A));
+  d->constant = PETSC_FALSE;
   PetscCall(PCGAMGDeviceForget(d)); /* the next level's will be PETSc's */
   PetscCall((*d->ops.creategraph)(pc, A, G));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -11,32 +11,15 @@
 
 /* ---------------------------------------------------------------- the tentative prolongator */
 
-/* Whether the near null space is PETSc's default: unknown c of each node is constant, in column c */
-static PetscBool PCGAMGHasDefaultData(const PC_GAMG *gamg, PetscInt m, PetscInt bs)
-{
-  if (gamg->current_level || gamg->data_cell_cols != bs || gamg->data_cell_rows != bs) return PETSC_FALSE;
-  for (PetscInt c = 0; c < bs; c++) {
-    const PetscReal *column = gamg->data + (size_t)c * (size_t)m;
-
-    for (PetscInt r = 0; r < m; r += bs) {
-      for (PetscInt k = 0; k < bs; k++) {
-        if (column[r + k] != (PetscReal)(k == c)) return PETSC_FALSE;
-      }
-    }
-  }
-  return PETSC_TRUE;
-}
-
 /* The near null space of this level on the device, where the last level has left it, or from the host */
-static PetscErrorCode PCGAMGDeviceGetData(PC_GAMGDevice *d, const PC_GAMG *gamg, PetscInt m, PetscInt bs,
-                                          cudaStream_t stream)
+static PetscErrorCode PCGAMGDeviceGetData(PC_GAMGDevice *d, const PC_GAMG *gamg, cudaStream_t stream)
 {
   const void  *host  = gamg->data;
   const size_t bytes = (size_t)gamg->data_sz * sizeof(PetscReal);
   void        *device;
 
   PetscFunctionBegin;
-  if (d->near || PCGAMGHasDefaultData(gamg, m, bs)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (d->near || d->constant) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallCUDA(SpMVCudaUploadTemporary(1, &device, &host, &bytes, stream, &d->memory));
   PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
   d->near = (PetscReal *)device;
@@ -54,8 +37,9 @@ static PetscErrorCode PCGAMGDeviceSetData(PC_GAMGDevice *d, PC_GAMG *gamg, Petsc
 
   PetscFunctionBegin;
   PetscCallCUDA(SpMVCudaFreeTemporary(&d->memory, stream));
-  d->memory = *memory;
-  d->near   = R;
+  d->memory   = *memory;
+  d->near     = R;
+  d->constant = PETSC_FALSE;
   PetscCall(PetscFree(gamg->data));
   gamg->data_sz        = (PetscInt)(count * k * k);
   gamg->data_cell_rows = k;
@@ -104,7 +88,7 @@ static PetscErrorCode PCGAMGLevelTentative(PC pc, PC_GAMGDevice *d, Mat A, Petsc
   level->P[0] = (SpMVCudaCSR){.m = m, .n = stats.count * k};
   level->P[1] = (SpMVCudaCSR){.m = m};
   if (stats.count) {
-    PetscCall(PCGAMGDeviceGetData(d, gamg, m, bs, stream));
+    PetscCall(PCGAMGDeviceGetData(d, gamg, stream));
     PetscCall(
         PCGAMGLevelAlloc(m, stats.count * k, stats.members * bs * k, stream, &level->memory[0], &level->P[0], array));
     bytes = (size_t)stats.count * (size_t)k * (size_t)k * sizeof(PetscReal);
