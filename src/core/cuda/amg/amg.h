@@ -80,8 +80,9 @@ PETSC_INTERN cudaError_t SpMVCudaTentative(SpMVCudaAggregates, PetscInt bs, Pets
 */
 typedef struct _n_SpMVCudaSmoother *SpMVCudaSmoother;
 
-PETSC_INTERN cudaError_t SpMVCudaSmootherCreate(const SpMVCudaCSR *A, const SpMVCudaCSR *diagonal, const SpMVCudaCSR *P0,
-                                                cudaStream_t, PetscInt64 *nonzeros, SpMVCudaSmoother *);
+PETSC_INTERN cudaError_t SpMVCudaSmootherCreate(const SpMVCudaCSR *A, const SpMVCudaCSR *diagonal,
+                                                const SpMVCudaCSR *P0, cudaStream_t, PetscInt64 *nonzeros,
+                                                SpMVCudaSmoother *);
 PETSC_INTERN cudaError_t SpMVCudaSmootherFill(SpMVCudaSmoother, const SpMVCudaCSR *A, const SpMVCudaCSR *diagonal,
                                               const SpMVCudaCSR *P0, PetscReal scale, PetscInt *i, PetscInt *j,
                                               PetscScalar *a, cudaStream_t);

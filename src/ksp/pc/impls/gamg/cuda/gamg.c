@@ -125,8 +125,8 @@ static PetscErrorCode PCSetUp_GAMGDevice(PC pc)
   ops->coarsen           = d->ops.coarsen;
   ops->prolongator       = d->ops.prolongator;
   ops->optprolongator    = d->ops.optprolongator;
-  if (d->constant) PetscCall(PetscFree(PCGAMGGet(pc)->data));
-  d->constant = PETSC_FALSE;
+  if (d->lazy) PetscCall(PetscFree(PCGAMGGet(pc)->data));
+  d->lazy = PETSC_FALSE;
   PetscCall(PCGAMGDeviceForget(d));
   PetscCall(ierr);
   if (d->device) PetscCall(PCGAMGGetReady(pc));

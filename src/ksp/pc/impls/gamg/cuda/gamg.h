@@ -58,8 +58,8 @@ typedef struct {
   /* the near null space on the device, between two levels */
   SpMVCudaTemporary memory;
   PetscReal        *near;
-  PetscBool         constant; /* the near null space is PETSc's default, which is not in gamg->data */
-  PCGAMGLevel       level;    /* the one that is being made */
+  PetscBool         lazy;  /* gamg->data is not filled: the near null space is the matrix's own, or PETSc's default */
+  PCGAMGLevel       level; /* the one that is being made */
 } PC_GAMGDevice;
 
 static inline PC_GAMG *PCGAMGGet(PC pc)

@@ -11,18 +11,63 @@
 
 /* ---------------------------------------------------------------- the tentative prolongator */
 
-/* The near null space of this level on the device, where the last level has left it, or from the host */
-static PetscErrorCode PCGAMGDeviceGetData(PC_GAMGDevice *d, const PC_GAMG *gamg, cudaStream_t stream)
+/* The vectors of A's near null space, one after the other, in memory of the device */
+static PetscErrorCode PCGAMGDeviceGetVecs(Mat A, const Vec vecs[], PetscInt count, PetscReal *near, cudaStream_t stream)
+{
+  const size_t       m = (size_t)A->rmap->n;
+  const PetscScalar *v[32];
+  const void        *from[32];
+  void              *to[32];
+  size_t             bytes[32];
+  int                host = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < count; k++) {
+    PetscMemType type;
+
+    PetscCall(VecGetArrayReadAndMemType(vecs[k], &v[k], &type));
+    from[host]  = v[k];
+    to[host]    = near + (size_t)k * m;
+    bytes[host] = m * sizeof(PetscReal);
+    if (PetscMemTypeDevice(type))
+      PetscCallCUDA(cudaMemcpyAsync(to[host], v[k], bytes[host], cudaMemcpyDeviceToDevice, stream));
+    else
+      host++;
+  }
+  if (host) {
+    PetscCallCUDA(cudaStreamSynchronize(stream)); /* the memory may still be in use */
+    PetscCallCUDA(SpMVCudaUpload(host, to, from, bytes));
+    PetscCall(PetscLogCpuToGpu((PetscLogDouble)host * (PetscLogDouble)bytes[0]));
+  }
+  for (PetscInt k = 0; k < count; k++) PetscCall(VecRestoreArrayReadAndMemType(vecs[k], &v[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The near null space of this level on the device, where the last level has left it, or from the matrix or the host;
+   NULL is the default */
+static PetscErrorCode PCGAMGDeviceGetData(PC_GAMGDevice *d, Mat A, const PC_GAMG *gamg, cudaStream_t stream)
 {
   const void  *host  = gamg->data;
-  const size_t bytes = (size_t)gamg->data_sz * sizeof(PetscReal);
+  PetscInt     count = 0;
+  size_t       bytes = (size_t)gamg->data_sz * sizeof(PetscReal);
+  const Vec   *vecs;
+  MatNullSpace modes = NULL;
   void        *device;
 
   PetscFunctionBegin;
-  if (d->near || d->constant) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(SpMVCudaUploadTemporary(1, &device, &host, &bytes, stream, &d->memory));
-  PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
+  if (d->near) PetscFunctionReturn(PETSC_SUCCESS);
+  if (d->lazy) {
+    PetscCall(MatGetNearNullSpace(A, &modes));
+    if (!modes) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(MatNullSpaceGetVecs(modes, NULL, &count, &vecs));
+    bytes = (size_t)A->rmap->n * (size_t)count * sizeof(PetscReal);
+  }
+  PetscCallCUDA(SpMVCudaUploadTemporary(1, &device, modes ? NULL : &host, &bytes, stream, &d->memory));
   d->near = (PetscReal *)device;
+  if (modes)
+    PetscCall(PCGAMGDeviceGetVecs(A, vecs, count, d->near, stream));
+  else
+    PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -37,9 +82,9 @@ static PetscErrorCode PCGAMGDeviceSetData(PC_GAMGDevice *d, PC_GAMG *gamg, Petsc
 
   PetscFunctionBegin;
   PetscCallCUDA(SpMVCudaFreeTemporary(&d->memory, stream));
-  d->memory   = *memory;
-  d->near     = R;
-  d->constant = PETSC_FALSE;
+  d->memory = *memory;
+  d->near   = R;
+  d->lazy   = PETSC_FALSE;
   PetscCall(PetscFree(gamg->data));
   gamg->data_sz        = (PetscInt)(count * k * k);
   gamg->data_cell_rows = k;
@@ -88,7 +133,7 @@ static PetscErrorCode PCGAMGLevelTentative(PC pc, PC_GAMGDevice *d, Mat A, Petsc
   level->P[0] = (SpMVCudaCSR){.m = m, .n = stats.count * k};
   level->P[1] = (SpMVCudaCSR){.m = m};
   if (stats.count) {
-    PetscCall(PCGAMGDeviceGetData(d, gamg, stream));
+    PetscCall(PCGAMGDeviceGetData(d, A, gamg, stream));
     PetscCall(
         PCGAMGLevelAlloc(m, stats.count * k, stats.members * bs * k, stream, &level->memory[0], &level->P[0], array));
     bytes = (size_t)stats.count * (size_t)k * (size_t)k * sizeof(PetscReal);
