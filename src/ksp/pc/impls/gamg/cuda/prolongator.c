@@ -161,7 +161,6 @@ static PetscErrorCode PCGAMGLevelCreateMat(Mat A, PCGAMGLevel *level, PetscInt c
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatGetBlockSize(A, &bs));
   if (mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, size, 2, MPIU_INT, MPI_SUM, comm));
-  if (mpi && !level->garray) PetscCall(PetscMalloc1(0, &level->garray));
   PetscCall(SpMVKeepBegin(A, spmv, &keep));
   ierr = MatSpMVCreateFrom_SeqCUDA(&level->P[0], bs, columns, &block[0]);
   if (mpi && !ierr) ierr = MatSpMVCreateFrom_SeqCUDA(&level->P[1], bs, columns, &block[1]);
@@ -249,7 +248,7 @@ static PetscErrorCode PCGAMGEstimate(PC pc, Mat A, PetscReal *emin, PetscReal *e
 
 /*
   The rows of other ranks that A's off-diagonal block refers to, of a tentative prolongator with k columns for each
-  aggregate: the first column of each row, or -1 if it has no entries, and k values. Collective
+  aggregate: the first column of each row, or -1 if it has no entries, and k values. Collective, also after an error
 */
 static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *P, PetscInt n, const PetscInt garray[],
                                           PetscInt received[], PetscScalar values[])
@@ -265,6 +264,7 @@ static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *
   MPI_Datatype    unit;
   PetscSF         sf;
   cudaStream_t    stream;
+  cudaError_t     error = cudaSuccess;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Scan(MPI_IN_PLACE, &end, 1, MPIU_INT, MPI_SUM, comm));
@@ -276,14 +276,14 @@ static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *
   PetscCall(PetscMalloc5(P->m + 1, &i, P->nnz, &j, P->nnz, &a, P->m, &first, P->m * k, &value));
   if (places && P->nnz) {
     PetscCall(PetscGetCurrentCUDAStream(&stream));
-    PetscCallCUDA(cudaStreamSynchronize(stream));
-    PetscCallCUDA(SpMVCudaDownload(3, (void *[]){i, j, a}, from, bytes));
+    error = cudaStreamSynchronize(stream);
+    if (!error) error = SpMVCudaDownload(3, (void *[]){i, j, a}, from, bytes);
     PetscCall(PetscLogGpuToCpu((PetscLogDouble)(bytes[0] + bytes[1] + bytes[2])));
   }
   for (PetscInt q = 0; q < places; q++) {
     const PetscInt r = row[q];
 
-    first[r] = P->nnz && i[r + 1] > i[r] ? end - (PetscInt)P->n + j[i[r]] : -1;
+    first[r] = !error && P->nnz && i[r + 1] > i[r] ? end - (PetscInt)P->n + j[i[r]] : -1;
     for (PetscInt c = 0; c < k; c++) value[r * k + c] = first[r] < 0 ? 0 : a[i[r] + c];
   }
   PetscCallMPI(MPI_Type_contiguous((PetscMPIInt)k, MPIU_SCALAR, &unit));
@@ -295,6 +295,7 @@ static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *
   PetscCallMPI(MPI_Type_free(&unit));
   PetscCall(PetscSFDestroy(&sf));
   PetscCall(PetscFree5(i, j, a, first, value));
+  PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -378,20 +379,20 @@ static PetscErrorCode PCGAMGSmooth(Mat A, Mat diagonal, const SpMVCudaCSR *P0, P
 static PetscErrorCode PCGAMGLevelSmooth(Mat A, PetscInt k, PCGAMGLevel *level, PetscReal emax)
 {
   SpMVCudaTemporary memory[2] = {{NULL, PETSC_FALSE}, {NULL, PETSC_FALSE}};
-  SpMVCudaCSR       rows, P[2] = {level->P[0], level->P[1]};
+  SpMVCudaCSR       rows = {0}, P[2] = {level->P[0], level->P[1]};
   Mat               block[2] = {A, NULL};
   cudaStream_t      stream;
-  PetscErrorCode    ierr;
+  PetscErrorCode    ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (SpMVIsMPI(A)) {
     PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-    PetscCall(PCGAMGLevelReceive(A, k, level, &memory[1], &rows));
+    ierr = PCGAMGLevelReceive(A, k, level, &memory[1], &rows);
   }
-  ierr = PCGAMGSmooth(block[0], NULL, &level->P[0], emax, &memory[0], &P[0]);
-  if (block[1]) {
+  if (!ierr) ierr = PCGAMGSmooth(block[0], NULL, &level->P[0], emax, &memory[0], &P[0]);
+  if (block[1] && !ierr) {
     P[1].n = rows.n;
-    if (!ierr) ierr = PCGAMGSmooth(block[1], block[0], &rows, emax, &level->memory[1], &P[1]);
+    ierr   = PCGAMGSmooth(block[1], block[0], &rows, emax, &level->memory[1], &P[1]);
   }
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(SpMVCudaFreeTemporary(&memory[1], stream));
