@@ -316,6 +316,8 @@ static const Operation operations[] = {
     {"multigrid-filtered", Multigrid, ONCE | DEVICE, "!poisson " CG " -pc_gamg_prolongator_filter 0.05"},
     {"multigrid-blocks", Multigrid, ONCE | DEVICE, "!poisson " CG " -pc_gamg_asm_use_agg -mg_levels_sub_pc_type lu"},
     {"multigrid-pattern", MultigridPattern, ONCE | DEVICE, "poisson " CG},
+    {"multigrid-smoothed", MultigridSmoothed, ONCE | DEVICE, "elasticity3 " CG},
+    {"multigrid-smoothed1", MultigridSmoothed, ONCE | DEVICE, "tetrahedra " CG " -pc_gamg_threshold 0.02"},
     {"multigrid-small", MultigridSmall, ONCE | DEVICE, CG " -pc_gamg_coarse_eq_limit 5"},
     {"redundant", Solve, SOLVE, "-ksp_type preonly -pc_type redundant -redundant_pc_type lu"},
     {"telescope", Solve, SOLVE | PAR, "-pc_type telescope -pc_telescope_reduction_factor 2 -telescope_pc_type bjacobi"},

@@ -140,6 +140,7 @@ static PetscErrorCode RunMatrix(const char *name, Contest *contest)
     PetscCall(ContenderCreate(contest->types[k], name, A, contest->reps, &c[k]));
   for (PetscInt r = -1; r < contest->reps; r++) {
     for (PetscInt k = 0; k < contest->ntypes; k++) PetscCall(Repetition(&c[k], r));
+    if (only && r > 0 && r % 50 == 0) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " set-ups\n", r));
   }
   for (PetscInt k = 0; k < contest->ntypes; k++) {
     double median[PHASES];

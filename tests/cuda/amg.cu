@@ -2,8 +2,8 @@
   Tests of the set-up of smoothed aggregation on the device, without PETSc: graphs, aggregates and smoothed prolongators
   are compared with those of simple algorithms on the host, tentative prolongators by what defines them, and everything
   is made twice and compared bitwise. Prints nothing on success. Run it as `amg full`; under compute-sanitizer as
-  `amg quick`. With `count` as the last argument, it prints the number of checks that passed. `amg bench` prints the
-  milliseconds of each step instead.
+  `amg quick`, or as `amg quick random`, which takes only the matrices with this in their names. With `count` as the last
+  argument, it prints the number of checks that passed. `amg bench` prints the milliseconds of each step instead.
 */
 #include "core/cuda/amg/amg.h"
 #include "hostmemory.cuh"
@@ -17,6 +17,7 @@
 #include <set>
 
 static bool         Quick = false;
+static const char  *Only  = ""; // part of a matrix's name
 static const double EPS   = (double)std::numeric_limits<PetscReal>::epsilon();
 
 static Matrix Valued(Matrix A)
@@ -274,10 +275,13 @@ static void TestTentative(const Matrix &A, const SpMVCudaAggregatesStats &s, int
   Expect(triangle, A, "tentative", "values", "R is a triangle");
 }
 
-static void TestSmoother(const Matrix &A, const SpMVCudaCSR &P0, cudaStream_t stream)
+// diagonal: the diagonal block, if A is an off-diagonal one
+static void TestSmoother(const Matrix &A, const Matrix *diagonal, const SpMVCudaCSR &P0, cudaStream_t stream)
 {
-  OnDevice                           on(A);
-  Matrix                             p = Read(P0);
+  const Matrix                      &D = diagonal ? *diagonal : A;
+  OnDevice                           on(A), on_diagonal(D);
+  const SpMVCudaCSR                 *block = diagonal ? &on_diagonal.csr : nullptr;
+  Matrix                             p     = Read(P0);
   std::vector<Number>                pa(P0.nnz), first;
   std::vector<std::map<int, Wide>>   right(A.m);
   std::vector<std::map<int, double>> size(A.m);
@@ -285,7 +289,7 @@ static void TestSmoother(const Matrix &A, const SpMVCudaCSR &P0, cudaStream_t st
   CHECK(cudaMemcpy((void *)pa.data(), P0.a, pa.size() * sizeof(Number), cudaMemcpyDeviceToHost));
   for (int r = 0; r < A.m; r++) {
     Wide d = 0;
-    for (int q = A.i[r]; q < A.i[r + 1]; q++) d += A.j[q] == r ? Wide(A.a[q]) : Wide(0);
+    for (int q = D.i[r]; q < D.i[r + 1]; q++) d += D.j[q] == r ? Wide(D.a[q]) : Wide(0);
     if (d != Wide(0)) d = Wide(1) / d;
     for (int q = A.i[r]; q < A.i[r + 1]; q++) {
       for (int e = p.i[A.j[q]]; e < p.i[A.j[q] + 1]; e++) {
@@ -294,7 +298,7 @@ static void TestSmoother(const Matrix &A, const SpMVCudaCSR &P0, cudaStream_t st
         size[r][p.j[e]] += std::abs(t);
       }
     }
-    for (int e = p.i[r]; e < p.i[r + 1]; e++) {
+    for (int e = p.i[r]; !diagonal && e < p.i[r + 1]; e++) {
       right[r][p.j[e]] += Wide(pa[e]);
       size[r][p.j[e]] += std::abs(pa[e]);
     }
@@ -302,9 +306,9 @@ static void TestSmoother(const Matrix &A, const SpMVCudaCSR &P0, cudaStream_t st
   for (int again = 0; again < 2; again++) {
     SpMVCudaSmoother s;
     PetscInt64       nonzeros;
-    CHECK(SpMVCudaSmootherCreate(&on.csr, &P0, stream, &nonzeros, &s));
+    CHECK(SpMVCudaSmootherCreate(&on.csr, block, &P0, stream, &nonzeros, &s));
     Prolongator out(A.m, nonzeros);
-    CHECK(SpMVCudaSmootherFill(s, &on.csr, &P0, scale, out.i.p, out.j.p, (PetscScalar *)out.a.p, stream));
+    CHECK(SpMVCudaSmootherFill(s, &on.csr, block, &P0, scale, out.i.p, out.j.p, (PetscScalar *)out.a.p, stream));
     CHECK(SpMVCudaSmootherDestroy(&s));
     const std::vector<PetscInt> i = out.i.Get(), j = out.j.Get();
     const std::vector<Number>   a       = out.a.Get();
@@ -346,7 +350,9 @@ static void TestProlongator(const Matrix &A, SpMVCudaGraph graph, bool square, i
     R     = r.Get();
   }
   TestTentative(A, s, bs, k, B ? *B : ones, P0, R);
-  TestSmoother(A, P0.CSR(s.count * k), stream);
+  TestSmoother(A, nullptr, P0.CSR(s.count * k), stream);
+  TestSmoother(Valued(Lengths("off-diagonal", A.m, A.m, [](int r) { return r % 3 ? 0 : Int(4); })), &A,
+               P0.CSR(s.count * k), stream);
   CHECK(SpMVCudaAggregatesDestroy(&a));
 }
 
@@ -403,6 +409,7 @@ static void TestGraph(const Matrix &A, const Options &o, bool further, cudaStrea
 
 static void TestAll(const Matrix &pattern, int bs, bool further, cudaStream_t stream)
 {
+  if (!strstr(pattern.name, Only)) return;
   const Matrix A = Valued(pattern);
   for (double threshold : {-1.0, 0.0, 0.05, 0.6}) {
     TestGraph(A, {bs, true, threshold, {}},
@@ -560,12 +567,12 @@ static void Bench(Matrix A, int bs, int k, double threshold, bool square, cudaSt
   const SpMVCudaCSR csr      = P0.CSR(s.count * k);
   const double      t_create = Milliseconds(9, stream, [&] {
     CHECK(SpMVCudaSmootherDestroy(&smooth));
-    CHECK(SpMVCudaSmootherCreate(&on.csr, &csr, stream, &nonzeros, &smooth));
+    CHECK(SpMVCudaSmootherCreate(&on.csr, nullptr, &csr, stream, &nonzeros, &smooth));
   });
   Prolongator       out(A.m, nonzeros);
   PetscScalar      *to     = (PetscScalar *)out.a.p;
   const double      t_fill = Milliseconds(9, stream, [&] {
-    CHECK(SpMVCudaSmootherFill(smooth, &on.csr, &csr, (PetscReal)0.7, out.i.p, out.j.p, to, stream));
+    CHECK(SpMVCudaSmootherFill(smooth, &on.csr, nullptr, &csr, (PetscReal)0.7, out.i.p, out.j.p, to, stream));
   });
   CHECK(SpMVCudaSmootherDestroy(&smooth));
   printf("%-14s k %d threshold %5.2f %s: graph %.3f aggregates %.3f (%lld, mean %.1f, largest %lld) tentative %.3f "
@@ -580,6 +587,7 @@ int main(int argc, char **argv)
 {
   cudaStream_t stream;
   Quick = argc > 1 && !strcmp(argv[1], "quick");
+  if (argc > 2 && strcmp(argv[2], "count")) Only = argv[2];
   setvbuf(stdout, NULL, _IOLBF, 0);
   CHECK(cudaStreamCreate(&stream));
   if (argc > 1 && !strcmp(argv[1], "bench")) {

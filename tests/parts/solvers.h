@@ -6,3 +6,4 @@
 PetscErrorCode Multigrid(Test *, Record *);
 PetscErrorCode MultigridPattern(Test *, Record *);
 PetscErrorCode MultigridSmall(Test *, Record *);
+PetscErrorCode MultigridSmoothed(Test *, Record *);

@@ -365,6 +365,56 @@ PetscErrorCode Multigrid(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* P1 = P0 - w D^-1 A P0 with a number w, on the finest level, where P0 is the prolongator without smoothing */
+PetscErrorCode MultigridSmoothed(Test *t, Record *r)
+{
+  const char *options;
+  char        name[32], text[256];
+  PetscInt    levels;
+  PetscReal   norm[2], w[2];
+  PetscScalar dot;
+  Mat         A, P[2];
+  Vec         x, y[2], z, diagonal;
+  KSP         ksp[2];
+  PC          pc;
+
+  PetscFunctionBegin;
+  PetscCall(Split(t, name, sizeof(name), &options));
+  PetscCall(CreateProblem(t, name, &A));
+  PetscCall(MatCreateVecs(A, &z, &diagonal));
+  PetscCall(MatGetDiagonal(A, diagonal));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s -pc_gamg_agg_nsmooths %d", options, k));
+    PetscCall(Options(text, PETSC_TRUE));
+    PetscCall(CreateSolver(t, A, PETSC_TRUE, &ksp[k]));
+    PetscCall(KSPSetUp(ksp[k]));
+    PetscCall(KSPGetPC(ksp[k], &pc));
+    PetscCall(PCMGGetLevels(pc, &levels));
+    PetscCall(PCMGGetInterpolation(pc, levels - 1, &P[k]));
+    PetscCall(MatCreateVecs(P[k], k ? NULL : &x, &y[k]));
+    PetscCall(Options(text, PETSC_FALSE));
+  }
+  for (int k = 0; k < 2; k++) {
+    PetscCall(VecFill(x, k + 1));
+    PetscCall(MatMult(P[0], x, y[0]));
+    PetscCall(MatMult(P[1], x, y[1]));
+    PetscCall(MatMult(A, y[0], z));
+    PetscCall(VecPointwiseDivide(z, z, diagonal));
+    PetscCall(VecAXPY(y[1], -1.0, y[0]));
+    PetscCall(VecDot(y[1], z, &dot));
+    PetscCall(VecNorm(z, NORM_2, &norm[0]));
+    w[k] = -PetscRealPart(dot) / (norm[0] * norm[0]);
+    PetscCall(VecAXPY(y[1], w[k], z));
+    PetscCall(VecNorm(y[1], NORM_2, &norm[1]));
+    PetscCheck(w[k] > 0.1 && norm[1] < 100 * PETSC_MACHINE_EPSILON * norm[0], t->comm, PETSC_ERR_USER,
+               "P1 - P0 differs from -%g D^-1 A P0 by %g of %g", (double)w[k], (double)norm[1], (double)norm[0]);
+  }
+  PetscCall(RecordInt(r, "the same w", PetscAbsReal(w[1] - w[0]) < 1000 * PETSC_MACHINE_EPSILON));
+  for (int k = 0; k < 2; k++) PetscCall(Destroy(&ksp[k], &y[k]));
+  PetscCall(Destroy(&A, &x, &z, &diagonal));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A changed pattern: everything is set up again */
 PetscErrorCode MultigridPattern(Test *t, Record *r)
 {

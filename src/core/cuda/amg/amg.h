@@ -74,13 +74,18 @@ PETSC_INTERN cudaError_t SpMVCudaTentative(SpMVCudaAggregates, PetscInt bs, Pets
   matrix, also the result of the last smoothing. Create finds the pattern, Fill writes the result to the caller's
   arrays, on the device: i: A.m + 1, j and a: nonzeros. A must have the values that it had in Create. Fill does not wait
   for the stream.
+
+  diagonal: NULL, or the diagonal block if A is an off-diagonal block, whose columns are rows of other ranks, as are the
+  rows of P0. Then P = -scale D^-1 A P0, where D is the diagonal of the diagonal block.
 */
 typedef struct _n_SpMVCudaSmoother *SpMVCudaSmoother;
 
-PETSC_INTERN cudaError_t SpMVCudaSmootherCreate(const SpMVCudaCSR *A, const SpMVCudaCSR *P0, cudaStream_t,
-                                                PetscInt64 *nonzeros, SpMVCudaSmoother *);
-PETSC_INTERN cudaError_t SpMVCudaSmootherFill(SpMVCudaSmoother, const SpMVCudaCSR *A, const SpMVCudaCSR *P0,
-                                              PetscReal scale, PetscInt *i, PetscInt *j, PetscScalar *a, cudaStream_t);
+PETSC_INTERN cudaError_t SpMVCudaSmootherCreate(const SpMVCudaCSR *A, const SpMVCudaCSR *diagonal,
+                                                const SpMVCudaCSR *P0, cudaStream_t, PetscInt64 *nonzeros,
+                                                SpMVCudaSmoother *);
+PETSC_INTERN cudaError_t SpMVCudaSmootherFill(SpMVCudaSmoother, const SpMVCudaCSR *A, const SpMVCudaCSR *diagonal,
+                                              const SpMVCudaCSR *P0, PetscReal scale, PetscInt *i, PetscInt *j,
+                                              PetscScalar *a, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaSmootherDestroy(SpMVCudaSmoother *); /* or NULL */
 
 /* The numbers from `first` on of the noise by which PETSc estimates eigenvalues: x[k] is bitwise what

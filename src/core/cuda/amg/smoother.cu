@@ -56,7 +56,7 @@ __global__ void complete(Rows A, int64_t *length, const PetscInt *to_i, PetscInt
   to_a[to]         = Num::zero();
 }
 
-// a, with the pattern i, j: from A P0 to P0 - scale D^-1 A P0
+// a, with the pattern i, j: from A P0 to P0 - scale D^-1 A P0, where P0 may have no rows, and D is the diagonal of A
 __global__ void smooth(Rows A, Rows P0, PetscReal scale, const PetscInt *i, const PetscInt *j, Scalar *a)
 {
   const int64_t r = Thread() / LANES;
@@ -65,7 +65,7 @@ __global__ void smooth(Rows A, Rows P0, PetscReal scale, const PetscInt *i, cons
   Scalar        d = p < 0 ? Num::zero() : A.a[p];
   if (!IsZero(d)) d = Divided(FromReal(1), d);
   for (int64_t q = i[r] + Thread() % LANES; q < (int64_t)i[r + 1]; q += LANES) {
-    const int64_t at = Position(P0.i, P0.j, r, j[q]);
+    const int64_t at = r < P0.m ? Position(P0.i, P0.j, r, j[q]) : -1;
     a[q]             = Num::fma(FromReal(-scale), Multiplied(a[q], d), at < 0 ? Num::zero() : P0.a[at]);
   }
 }
@@ -86,16 +86,17 @@ __global__ void make_noise(int64_t n, int64_t first, Scalar *x)
 
 using namespace spmv;
 
-cudaError_t SpMVCudaSmootherCreate(const SpMVCudaCSR *A, const SpMVCudaCSR *P0, cudaStream_t stream,
-                                   PetscInt64 *nonzeros, SpMVCudaSmoother *smoother)
+cudaError_t SpMVCudaSmootherCreate(const SpMVCudaCSR *A, const SpMVCudaCSR *diagonal, const SpMVCudaCSR *P0,
+                                   cudaStream_t stream, PetscInt64 *nonzeros, SpMVCudaSmoother *smoother)
 {
   return Create(smoother, stream, [&](_n_SpMVCudaSmoother &s) {
     const PetscBool transpose[2] = {PETSC_FALSE, PETSC_FALSE};
     SpMVCudaCSR     factor[2]    = {*A, *P0};
-    PetscInt64      missing;
-    if (A->m != A->n || A->n != P0->m || A->index_bytes != sizeof(PetscInt)) return cudaErrorNotSupported;
+    PetscInt64      missing      = 0;
+    if (A->m != (diagonal ? diagonal->m : A->n) || A->n != P0->m || A->index_bytes != sizeof(PetscInt))
+      return cudaErrorNotSupported;
     if (!IsAligned(A->a) || !IsAligned(P0->a)) return cudaErrorMisalignedAddress;
-    SPMV_TRY(SpMVCudaCSRMissing(A, A->m, nullptr, stream, &missing));
+    if (!diagonal) SPMV_TRY(SpMVCudaCSRMissing(A, A->m, nullptr, stream, &missing));
     if (missing) {
       SPMV_TRY(MakePattern(A->m, s.i, s.j, stream, [&](int64_t *length, const PetscInt *i) {
         if (!length) SPMV_TRY(s.a.Alloc(s.j.Size()));
@@ -112,20 +113,22 @@ cudaError_t SpMVCudaSmootherCreate(const SpMVCudaCSR *A, const SpMVCudaCSR *P0, 
   });
 }
 
-cudaError_t SpMVCudaSmootherFill(SpMVCudaSmoother s, const SpMVCudaCSR *A, const SpMVCudaCSR *P0, PetscReal scale,
-                                 PetscInt *i, PetscInt *j, PetscScalar *a, cudaStream_t stream)
+cudaError_t SpMVCudaSmootherFill(SpMVCudaSmoother s, const SpMVCudaCSR *A, const SpMVCudaCSR *diagonal,
+                                 const SpMVCudaCSR *P0, PetscReal scale, PetscInt *i, PetscInt *j, PetscScalar *a,
+                                 cudaStream_t stream)
 {
   return Guarded([&]() -> cudaError_t {
-    const PetscInt *from_i, *from_j;
-    SpMVCudaCSR     factor[2] = {*A, *P0};
+    const SpMVCudaCSR none = {};
+    const PetscInt   *from_i, *from_j;
+    SpMVCudaCSR       factor[2] = {*A, *P0};
     if (s->j.Size())
       factor[0] = {A->m, A->n, (PetscInt64)s->j.Size(), (PetscInt *)s->i, (PetscInt *)s->j, sizeof(PetscInt), s->a};
     SpMVCudaSpGEMMPattern(s->product, &from_i, &from_j);
     SPMV_TRY(cudaMemcpyAsync(i, from_i, (A->m + 1) * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
     SPMV_TRY(cudaMemcpyAsync(j, from_j, s->stats.nonzeros * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
     SPMV_TRY(SpMVCudaSpGEMMNumeric(s->product, factor, i, j, a, stream));
-    SPMV_LAUNCH(A->m * LANES, BLOCK, stream, smooth, Rows(factor[0]), Rows(*P0), scale, (const PetscInt *)i,
-                (const PetscInt *)j, (Scalar *)a);
+    SPMV_LAUNCH(A->m * LANES, BLOCK, stream, smooth, Rows(diagonal ? *diagonal : factor[0]),
+                Rows(diagonal ? none : *P0), scale, (const PetscInt *)i, (const PetscInt *)j, (Scalar *)a);
     return cudaSuccess;
   });
 }

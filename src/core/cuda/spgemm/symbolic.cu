@@ -333,6 +333,8 @@ template <bool FILL>
 cudaError_t Tabulate(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Gemm &g, const Bins &bins, int *length,
                      cudaStream_t stream)
 {
+  // of the mean unit. With so few lanes as a short row of the product needs, long rows of A would take long
+  const double inserted = (double)g.terms / (g.node.entries * g.node.columns) / (double)(A.m ? A.m : 1);
   return WithFactors(A, B, g.node, [&](auto f) {
     using IA = decltype(f.ai[0] + 0);
     for (int bin = 0; bin <= BIG; bin++) {
@@ -341,7 +343,7 @@ cudaError_t Tabulate(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Gemm &g, 
       Sharing    share;
       share.places = big ? BIG_PLACES : Places(bin);
       share.shift  = 32 - Log2(share.places);
-      share.lanes  = big ? BLOCK : PowerFor(Places(bin) / 8, 4, WARP);
+      share.lanes  = big ? BLOCK : PowerFor(std::max(Places(bin) / 8., inserted / 32), 4, std::min(Places(bin), WARP));
       share.across = Across(A, g.node, g.terms, share.lanes < WARP ? share.lanes : WARP);
       // 48 KiB, at most: tables of 1024 places are shared by 32 lanes
       const int    threads = big ? BLOCK : 128;

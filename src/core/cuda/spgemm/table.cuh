@@ -83,6 +83,7 @@ __device__ __forceinline__ void RankTable(int *table, int places, int lane, int 
   for (int p = lane; p < places; p += lanes) {
     const int      found  = table[p];
     const unsigned filled = __ballot_sync(ALL, found != EMPTY) & group;
+    __syncwarp();                                                  // a vote does not order accesses
     if (found != EMPTY) table[n + __popc(filled & below)] = found; // a place that has been read
     n += __popc(filled);
     __syncwarp();

@@ -65,15 +65,16 @@ static PetscErrorCode PCView_GAMGDevice(PC pc, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the first solve would do otherwise: makes the copies that products on the device read */
-static PetscErrorCode MatGetReady_GAMG(Mat A, PetscBool transpose)
+/* What the first solve would do otherwise: makes the copies, and the exchange of the halo, that products on the device
+   need */
+static PetscErrorCode MatGetReady_GAMG(Mat A, SpMVMultPlanKind kind)
 {
-  Mat_SpMV *spmv = NULL;
+  Mat_SpMV    *spmv = NULL;
+  SpMVMultPlan plan;
 
   PetscFunctionBegin;
   if (A) PetscCall(MatSpMVGet(A, &spmv));
-  if (!spmv || !spmv->device || A->boundtocpu) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!SpMVIsMPI(A)) PetscCall(MatSpMVGetReady_SeqCUDA(A, transpose, &spmv));
+  if (spmv && spmv->device) PetscCall(MatSpMVGetPlan_CUDA(A, kind, NULL, NULL, &plan));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -89,9 +90,9 @@ static PetscErrorCode PCGAMGGetReady(PC pc)
     PetscCall(PCMGGetSmoother(pc, l, &ksp));
     PetscCall(KSPGetOperators(ksp, &A, NULL));
     PetscCall(PCMGGetInterpolation(pc, l, &P));
-    PetscCall(MatGetReady_GAMG(A, PETSC_FALSE));
-    PetscCall(MatGetReady_GAMG(P, PETSC_FALSE));
-    PetscCall(MatGetReady_GAMG(P, PETSC_TRUE));
+    PetscCall(MatGetReady_GAMG(A, SPMV_PLAN_MULT));
+    PetscCall(MatGetReady_GAMG(P, SPMV_PLAN_MULT));
+    PetscCall(MatGetReady_GAMG(P, SPMV_PLAN_TRANSPOSE));
   }
   PetscCall(PCMGGetCoarseSolve(pc, &ksp));
   PetscCall(KSPSetUpOnBlocks(ksp)); /* the factorization */
@@ -111,17 +112,21 @@ static PetscErrorCode PCSetUp_GAMGDevice(PC pc)
   d->again = PETSC_TRUE;
   /* the types geo and classical have functions of other kinds */
   if (!strcmp(PCGAMGGet(pc)->gamg_type_name, PCGAMGAGG)) {
-    ops->creategraph    = PCGAMGCreateGraph_Device;
-    ops->coarsen        = PCGAMGCoarsen_Device;
-    ops->prolongator    = PCGAMGProlongator_Device;
-    ops->optprolongator = PCGAMGOptProlongator_Device;
+    ops->createdefaultdata = PCGAMGCreateDefaultData_Device;
+    ops->creategraph       = PCGAMGCreateGraph_Device;
+    ops->coarsen           = PCGAMGCoarsen_Device;
+    ops->prolongator       = PCGAMGProlongator_Device;
+    ops->optprolongator    = PCGAMGOptProlongator_Device;
   } else
     d->levels = d->device = 0;
-  ierr                = (*d->setup)(pc);
-  ops->creategraph    = d->ops.creategraph; /* even after an error */
-  ops->coarsen        = d->ops.coarsen;
-  ops->prolongator    = d->ops.prolongator;
-  ops->optprolongator = d->ops.optprolongator;
+  ierr                   = (*d->setup)(pc);
+  ops->createdefaultdata = d->ops.createdefaultdata; /* even after an error */
+  ops->creategraph       = d->ops.creategraph;
+  ops->coarsen           = d->ops.coarsen;
+  ops->prolongator       = d->ops.prolongator;
+  ops->optprolongator    = d->ops.optprolongator;
+  if (d->lazy) PetscCall(PetscFree(PCGAMGGet(pc)->data));
+  d->lazy = PETSC_FALSE;
   PetscCall(PCGAMGDeviceForget(d));
   PetscCall(ierr);
   if (d->device) PetscCall(PCGAMGGetReady(pc));

@@ -38,8 +38,10 @@ typedef struct {
 typedef struct {
   PetscBool          made; /* by the device; if not, PETSc makes the level */
   SpMVCudaAggregates aggregates;
-  SpMVCudaTemporary  memory; /* of the prolongator's arrays */
-  SpMVCudaCSR        P;      /* of this rank's rows */
+  /* this rank's rows of the prolongator: the diagonal block, and the off-diagonal one, whose columns are garray[] */
+  SpMVCudaTemporary memory[2];
+  SpMVCudaCSR       P[2];
+  PetscInt         *garray;
 } PCGAMGLevel;
 
 typedef struct {
@@ -56,6 +58,7 @@ typedef struct {
   /* the near null space on the device, between two levels */
   SpMVCudaTemporary memory;
   PetscReal        *near;
+  PetscBool         lazy;  /* gamg->data is not filled: the near null space is the matrix's own, or PETSc's default */
   PCGAMGLevel       level; /* the one that is being made */
 } PC_GAMGDevice;
 
@@ -69,6 +72,7 @@ PETSC_INTERN PetscErrorCode PCGAMGDeviceGet(PC, PC_GAMGDevice **);
 PETSC_INTERN PetscErrorCode PCGAMGDeviceForget(PC_GAMGDevice *); /* frees the near null space and the level */
 
 /* levels.c */
+PETSC_INTERN PetscErrorCode PCGAMGCreateDefaultData_Device(PC, Mat);
 PETSC_INTERN PetscErrorCode PCGAMGCreateGraph_Device(PC, Mat, Mat *);
 PETSC_INTERN PetscErrorCode PCGAMGCoarsen_Device(PC, Mat *, PetscCoarsenData **);
 PETSC_INTERN PetscErrorCode PCGAMGLevelFree(PCGAMGLevel *);

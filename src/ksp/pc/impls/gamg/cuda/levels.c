@@ -13,7 +13,8 @@ PetscErrorCode PCGAMGLevelFree(PCGAMGLevel *level)
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(SpMVCudaAggregatesDestroy(&level->aggregates));
-  PetscCallCUDA(SpMVCudaFreeTemporary(&level->memory, stream));
+  for (int k = 0; k < 2; k++) PetscCallCUDA(SpMVCudaFreeTemporary(&level->memory[k], stream));
+  PetscCall(PetscFree(level->garray));
   PetscCall(PetscMemzero(level, sizeof(*level)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -174,6 +175,42 @@ static PetscErrorCode PCGAMGDeviceTry(PC pc, PC_GAMGDevice *d, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The device takes a near null space from its vectors, and needs no array of the default one, in which each unknown of a
+   node is constant. PETSc's array is made if its functions make the first level, or keep the array */
+PetscErrorCode PCGAMGCreateDefaultData_Device(PC pc, Mat A)
+{
+  PC_GAMG       *gamg   = PCGAMGGet(pc);
+  PetscInt       fields = 0, n, count = 0;
+  PetscBool      petsc = (PetscBool)(!gamg->reuse_prol || gamg->injection_index_size > 0), constant = PETSC_FALSE;
+  const Vec     *vecs;
+  PC_GAMGDevice *d;
+  MatNullSpace   modes;
+  DM             dm;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDeviceGet(pc, &d));
+  PetscCall(MatGetBlockSize(A, &gamg->data_cell_rows));
+  PetscCall(MatGetNearNullSpace(A, &modes));
+  if (modes) PetscCall(MatNullSpaceGetVecs(modes, &constant, &count, &vecs));
+  if (constant || (modes && (!count || PetscDefined(USE_COMPLEX)))) petsc = PETSC_TRUE;
+  for (PetscInt k = 0; k < count; k++) {
+    PetscCall(VecGetLocalSize(vecs[k], &n));
+    if (n != A->rmap->n) petsc = PETSC_TRUE; /* an error */
+  }
+  PetscCall(PCGetDM(pc, &dm));
+  if (!dm) PetscCall(MatGetDM(A, &dm));
+  if (dm && !modes) PetscCall(DMGetNumFields(dm, &fields));
+  if (petsc || fields) {
+    PetscCall((*d->ops.createdefaultdata)(pc, A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  d->lazy              = PETSC_TRUE;
+  gamg->data_cell_cols = modes ? count : gamg->data_cell_rows;
+  gamg->data_sz        = 0;
+  PetscCall(PetscMalloc1(1, &gamg->data)); /* PETSc asks whether there is an array */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode PCGAMGCreateGraph_Device(PC pc, Mat A, Mat *G)
 {
   PC_GAMGDevice *d;
@@ -189,6 +226,11 @@ PetscErrorCode PCGAMGCreateGraph_Device(PC pc, Mat A, Mat *G)
     PetscCall(MatCreate(PetscObjectComm((PetscObject)A), G));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (d->lazy) {
+    PetscCall(PetscFree(PCGAMGGet(pc)->data));
+    PetscCall((*d->ops.createdefaultdata)(pc, A));
+  }
+  d->lazy = PETSC_FALSE;
   PetscCall(PCGAMGDeviceForget(d)); /* the next level's will be PETSc's */
   PetscCall((*d->ops.creategraph)(pc, A, G));
   PetscFunctionReturn(PETSC_SUCCESS);

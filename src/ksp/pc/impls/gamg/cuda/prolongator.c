@@ -1,43 +1,73 @@
 /*
-  The prolongator of a level of PCGAMGAGG on the device. On one rank it is smoothed there before it becomes a matrix. On
-  several ranks the tentative prolongator is a parallel matrix, which PETSc's function smooths with our products.
+  The prolongator of a level of PCGAMGAGG on the device, where it is smoothed before it becomes a matrix. On several
+  ranks, the tentative prolongator is block diagonal. A smoothing needs its rows of other ranks, and adds an off-diagonal
+  block; further smoothings are PETSc's.
 */
 #include "gamg.h"
 #include "ksp/impls/device/cuda/krylov.h"
+#include <petscsf.h>
 
 #if PCGAMG_DEVICE
 
 /* ---------------------------------------------------------------- the tentative prolongator */
 
-/* Whether the near null space is PETSc's default: unknown c of each node is constant, in column c */
-static PetscBool PCGAMGHasDefaultData(const PC_GAMG *gamg, PetscInt m, PetscInt bs)
+/* The vectors of A's near null space, one after the other, in memory of the device */
+static PetscErrorCode PCGAMGDeviceGetVecs(Mat A, const Vec vecs[], PetscInt count, PetscReal *near, cudaStream_t stream)
 {
-  if (gamg->current_level || gamg->data_cell_cols != bs || gamg->data_cell_rows != bs) return PETSC_FALSE;
-  for (PetscInt c = 0; c < bs; c++) {
-    const PetscReal *column = gamg->data + (size_t)c * (size_t)m;
+  const size_t       m = (size_t)A->rmap->n;
+  const PetscScalar *v[32];
+  const void        *from[32];
+  void              *to[32];
+  size_t             bytes[32];
+  int                host = 0;
 
-    for (PetscInt r = 0; r < m; r += bs) {
-      for (PetscInt k = 0; k < bs; k++) {
-        if (column[r + k] != (PetscReal)(k == c)) return PETSC_FALSE;
-      }
-    }
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < count; k++) {
+    PetscMemType type;
+
+    PetscCall(VecGetArrayReadAndMemType(vecs[k], &v[k], &type));
+    from[host]  = v[k];
+    to[host]    = near + (size_t)k * m;
+    bytes[host] = m * sizeof(PetscReal);
+    if (PetscMemTypeDevice(type))
+      PetscCallCUDA(cudaMemcpyAsync(to[host], v[k], bytes[host], cudaMemcpyDeviceToDevice, stream));
+    else
+      host++;
   }
-  return PETSC_TRUE;
+  if (host) {
+    PetscCallCUDA(cudaStreamSynchronize(stream)); /* the memory may still be in use */
+    PetscCallCUDA(SpMVCudaUpload(host, to, from, bytes));
+    PetscCall(PetscLogCpuToGpu((PetscLogDouble)host * (PetscLogDouble)bytes[0]));
+  }
+  for (PetscInt k = 0; k < count; k++) PetscCall(VecRestoreArrayReadAndMemType(vecs[k], &v[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The near null space of this level on the device, where the last level has left it, or from the host */
-static PetscErrorCode PCGAMGDeviceGetData(PC_GAMGDevice *d, const PC_GAMG *gamg, PetscInt m, PetscInt bs,
-                                          cudaStream_t stream)
+/* The near null space of this level on the device, where the last level has left it, or from the matrix or the host;
+   NULL is the default */
+static PetscErrorCode PCGAMGDeviceGetData(PC_GAMGDevice *d, Mat A, const PC_GAMG *gamg, cudaStream_t stream)
 {
   const void  *host  = gamg->data;
-  const size_t bytes = (size_t)gamg->data_sz * sizeof(PetscReal);
+  PetscInt     count = 0;
+  size_t       bytes = (size_t)gamg->data_sz * sizeof(PetscReal);
+  const Vec   *vecs;
+  MatNullSpace modes = NULL;
   void        *device;
 
   PetscFunctionBegin;
-  if (d->near || PCGAMGHasDefaultData(gamg, m, bs)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(SpMVCudaUploadTemporary(1, &device, &host, &bytes, stream, &d->memory));
-  PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
+  if (d->near) PetscFunctionReturn(PETSC_SUCCESS);
+  if (d->lazy) {
+    PetscCall(MatGetNearNullSpace(A, &modes));
+    if (!modes) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(MatNullSpaceGetVecs(modes, NULL, &count, &vecs));
+    bytes = (size_t)A->rmap->n * (size_t)count * sizeof(PetscReal);
+  }
+  PetscCallCUDA(SpMVCudaUploadTemporary(1, &device, modes ? NULL : &host, &bytes, stream, &d->memory));
   d->near = (PetscReal *)device;
+  if (modes)
+    PetscCall(PCGAMGDeviceGetVecs(A, vecs, count, d->near, stream));
+  else
+    PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -54,6 +84,7 @@ static PetscErrorCode PCGAMGDeviceSetData(PC_GAMGDevice *d, PC_GAMG *gamg, Petsc
   PetscCallCUDA(SpMVCudaFreeTemporary(&d->memory, stream));
   d->memory = *memory;
   d->near   = R;
+  d->lazy   = PETSC_FALSE;
   PetscCall(PetscFree(gamg->data));
   gamg->data_sz        = (PetscInt)(count * k * k);
   gamg->data_cell_rows = k;
@@ -99,10 +130,12 @@ static PetscErrorCode PCGAMGLevelTentative(PC pc, PC_GAMGDevice *d, Mat A, Petsc
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (level->aggregates) SpMVCudaAggregatesGet(level->aggregates, &stats);
-  level->P = (SpMVCudaCSR){.m = m, .n = stats.count * k};
+  level->P[0] = (SpMVCudaCSR){.m = m, .n = stats.count * k};
+  level->P[1] = (SpMVCudaCSR){.m = m};
   if (stats.count) {
-    PetscCall(PCGAMGDeviceGetData(d, gamg, m, bs, stream));
-    PetscCall(PCGAMGLevelAlloc(m, stats.count * k, stats.members * bs * k, stream, &level->memory, &level->P, array));
+    PetscCall(PCGAMGDeviceGetData(d, A, gamg, stream));
+    PetscCall(
+        PCGAMGLevelAlloc(m, stats.count * k, stats.members * bs * k, stream, &level->memory[0], &level->P[0], array));
     bytes = (size_t)stats.count * (size_t)k * (size_t)k * sizeof(PetscReal);
     PetscCallCUDA(SpMVCudaUploadTemporary(1, &R, NULL, &bytes, stream, &memory));
     PetscCallCUDA(SpMVCudaTentative(level->aggregates, bs, k, d->near, (PetscInt *)array[0], (PetscInt *)array[1],
@@ -113,25 +146,13 @@ static PetscErrorCode PCGAMGLevelTentative(PC pc, PC_GAMGDevice *d, Mat A, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank's matrices: all columns, or the diagonal block and an empty off-diagonal one for a matrix with n columns */
-static PetscErrorCode PCGAMGCreateBlocks(const SpMVCudaCSR *csr, PetscInt bs, PetscInt columns, PetscBool mpi,
-                                         PetscInt n, Mat block[2])
-{
-  const SpMVCudaCSR none = {.m = csr->m, .n = n};
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVCreateFrom_SeqCUDA(csr, bs, columns, &block[0]));
-  if (mpi) PetscCall(MatSpMVCreateFrom_SeqCUDA(&none, bs, columns, &block[1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The prolongator as a matrix of the same format as A */
-static PetscErrorCode PCGAMGLevelCreateMat(Mat A, const SpMVCudaCSR *csr, PetscInt columns, Mat *P)
+static PetscErrorCode PCGAMGLevelCreateMat(Mat A, PCGAMGLevel *level, PetscInt columns, Mat *P)
 {
   const MPI_Comm  comm     = PetscObjectComm((PetscObject)A);
   const PetscBool mpi      = SpMVIsMPI(A);
   Mat             block[2] = {NULL, NULL};
-  PetscInt        bs, size[2] = {(PetscInt)csr->m, (PetscInt)csr->n};
+  PetscInt        bs, size[2] = {(PetscInt)level->P[0].m, (PetscInt)level->P[0].n};
   PetscErrorCode  ierr;
   Mat_SpMV       *spmv;
   SpMVKeep        keep;
@@ -141,12 +162,15 @@ static PetscErrorCode PCGAMGLevelCreateMat(Mat A, const SpMVCudaCSR *csr, PetscI
   PetscCall(MatGetBlockSize(A, &bs));
   if (mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, size, 2, MPIU_INT, MPI_SUM, comm));
   PetscCall(SpMVKeepBegin(A, spmv, &keep));
-  ierr = SpMVAgree(comm, PCGAMGCreateBlocks(csr, bs, columns, mpi, size[1], block));
+  ierr = MatSpMVCreateFrom_SeqCUDA(&level->P[0], bs, columns, &block[0]);
+  if (mpi && !ierr) ierr = MatSpMVCreateFrom_SeqCUDA(&level->P[1], bs, columns, &block[1]);
+  ierr = SpMVAgree(comm, ierr);
   if (ierr) {
     for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&block[k]));
-  } else if (mpi) /* the blocks become part of it */
-    ierr = MatCreateMPIAIJWithSeqAIJ(comm, size[0], size[1], block[0], block[1], NULL, P);
-  else
+  } else if (mpi) { /* the blocks and the array become part of it */
+    ierr          = MatCreateMPIAIJWithSeqAIJ(comm, size[0], size[1], block[0], block[1], level->garray, P);
+    level->garray = NULL;
+  } else
     *P = block[0];
   if (!ierr) ierr = SpMVKeepSet(&keep, *P);
   PetscCall(SpMVKeepEnd(&keep)); /* even after an error */
@@ -156,10 +180,9 @@ static PetscErrorCode PCGAMGLevelCreateMat(Mat A, const SpMVCudaCSR *csr, PetscI
 
 PetscErrorCode PCGAMGProlongator_Device(PC pc, Mat A, PetscCoarsenData *lists, Mat *P)
 {
-  const PetscInt k    = PCGAMGGet(pc)->data_cell_cols;
   const MPI_Comm comm = PetscObjectComm((PetscObject)A);
   PC_GAMGDevice *d;
-  PetscInt       bs, n;
+  PetscInt       bs, n, total;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDeviceGet(pc, &d));
@@ -170,16 +193,13 @@ PetscErrorCode PCGAMGProlongator_Device(PC pc, Mat A, PetscCoarsenData *lists, M
   PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
   PetscCall(MatGetBlockSize(A, &bs));
   PetscCall(SpMVAgree(comm, PCGAMGLevelTentative(pc, d, A, bs)));
-  n  = (PetscInt)d->level.P.n;
-  *P = NULL;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &n, 1, MPIU_INT, MPI_SUM, comm));
-  if (n && SpMVIsMPI(A)) {
-    PetscCall(PCGAMGLevelCreateMat(A, &d->level.P, k, P));
-    PetscCall(PCGAMGLevelFree(&d->level)); /* PETSc smooths it */
-  } else if (n) {
+  total = n = (PetscInt)d->level.P[0].n;
+  *P        = NULL;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &total, 1, MPIU_INT, MPI_SUM, comm));
+  if (total) { /* PETSc asks it for its block sizes */
     PetscCall(MatCreate(comm, P));
-    PetscCall(MatSetSizes(*P, A->rmap->n, n, A->rmap->n, n));
-    PetscCall(MatSetBlockSizes(*P, bs, k));
+    PetscCall(MatSetSizes(*P, A->rmap->n, n, PETSC_DETERMINE, total));
+    PetscCall(MatSetBlockSizes(*P, bs, PCGAMGGet(pc)->data_cell_cols));
   }
   PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -226,32 +246,163 @@ static PetscErrorCode PCGAMGEstimate(PC pc, Mat A, PetscReal *emin, PetscReal *e
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Replaces level->P by (I - 1.4 / emax D^-1 A) P */
-static PetscErrorCode PCGAMGLevelSmooth(Mat A, PCGAMGLevel *level, PetscReal emax)
+/*
+  The rows of other ranks that A's off-diagonal block refers to, of a tentative prolongator with k columns for each
+  aggregate: the first column of each row, or -1 if it has no entries, and k values. Collective, also after an error
+*/
+static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *P, PetscInt n, const PetscInt garray[],
+                                          PetscInt received[], PetscScalar values[])
 {
-  SpMVCudaSmoother  smoother;
-  SpMVCudaTemporary memory = {NULL, PETSC_FALSE};
-  SpMVCudaCSR       P;
-  SpMVValues        v;
-  PetscInt64        nonzeros;
-  void             *array[3];
-  cudaError_t       error = cudaSuccess;
-  PetscErrorCode    ierr;
+  const MPI_Comm  comm    = PetscObjectComm((PetscObject)A);
+  const void     *from[]  = {P->i, P->j, P->a};
+  const size_t    bytes[] = {(size_t)(P->m + 1) * sizeof(PetscInt), (size_t)P->nnz * sizeof(PetscInt),
+                             (size_t)P->nnz * sizeof(PetscScalar)};
+  PetscInt        end     = (PetscInt)P->n, places, *i, *j, *first;
+  const PetscInt *offset, *row;
+  PetscScalar    *a, *value;
+  PetscMPIInt     ranks;
+  MPI_Datatype    unit;
+  PetscSF         sf;
+  cudaStream_t    stream;
+  cudaError_t     error = cudaSuccess;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Scan(MPI_IN_PLACE, &end, 1, MPIU_INT, MPI_SUM, comm));
+  PetscCall(PetscSFCreate(comm, &sf));
+  PetscCall(PetscSFSetGraphLayout(sf, A->cmap, n, NULL, PETSC_COPY_VALUES, garray));
+  PetscCall(PetscSFSetUp(sf));
+  PetscCall(PetscSFGetLeafRanks(sf, &ranks, NULL, &offset, &row));
+  places = ranks ? offset[ranks] : 0;
+  PetscCall(PetscMalloc5(P->m + 1, &i, P->nnz, &j, P->nnz, &a, P->m, &first, P->m * k, &value));
+  if (places && P->nnz) {
+    PetscCall(PetscGetCurrentCUDAStream(&stream));
+    error = cudaStreamSynchronize(stream);
+    if (!error) error = SpMVCudaDownload(3, (void *[]){i, j, a}, from, bytes);
+    PetscCall(PetscLogGpuToCpu((PetscLogDouble)(bytes[0] + bytes[1] + bytes[2])));
+  }
+  for (PetscInt q = 0; q < places; q++) {
+    const PetscInt r = row[q];
+
+    first[r] = !error && P->nnz && i[r + 1] > i[r] ? end - (PetscInt)P->n + j[i[r]] : -1;
+    for (PetscInt c = 0; c < k; c++) value[r * k + c] = first[r] < 0 ? 0 : a[i[r] + c];
+  }
+  PetscCallMPI(MPI_Type_contiguous((PetscMPIInt)k, MPIU_SCALAR, &unit));
+  PetscCallMPI(MPI_Type_commit(&unit));
+  PetscCall(PetscSFBcastBegin(sf, MPIU_INT, first, received, MPI_REPLACE));
+  PetscCall(PetscSFBcastEnd(sf, MPIU_INT, first, received, MPI_REPLACE));
+  PetscCall(PetscSFBcastBegin(sf, unit, value, values, MPI_REPLACE));
+  PetscCall(PetscSFBcastEnd(sf, unit, value, values, MPI_REPLACE));
+  PetscCallMPI(MPI_Type_free(&unit));
+  PetscCall(PetscSFDestroy(&sf));
+  PetscCall(PetscFree5(i, j, a, first, value));
+  PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* These rows as a matrix on the device, in which column c is column level->garray[c] of the prolongator. Collective */
+static PetscErrorCode PCGAMGLevelReceive(Mat A, PetscInt k, PCGAMGLevel *level, SpMVCudaTemporary *memory,
+                                         SpMVCudaCSR *rows)
+{
+  PetscInt        n, nnz = 0, count = 0, *i, *j, *received, *sorted;
+  const PetscInt *garray;
+  PetscScalar    *a, *values;
+  Mat             block;
+  cudaStream_t    stream;
+  void           *array[3];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &block, &garray));
+  n = block->cmap->n;
+  PetscCall(PetscMalloc6(n + 1, &i, n * k, &j, n * k, &a, n, &received, n, &sorted, n * k, &values));
+  PetscCall(PCGAMGLevelExchange(A, k, &level->P[0], n, garray, received, values));
+  for (PetscInt r = 0; r < n; r++) {
+    if (received[r] >= 0) sorted[count++] = received[r];
+  }
+  PetscCall(PetscSortRemoveDupsInt(&count, sorted));
+  PetscCall(PetscFree(level->garray));
+  PetscCall(PetscMalloc1(count * k, &level->garray));
+  for (PetscInt c = 0; c < count * k; c++) level->garray[c] = sorted[c / k] + c % k;
+  for (PetscInt r = 0, at; r < n; r++) {
+    i[r] = nnz;
+    if (received[r] < 0) continue;
+    PetscCall(PetscFindInt(received[r], count, sorted, &at));
+    for (PetscInt c = 0; c < k; c++, nnz++) {
+      j[nnz] = at * k + c;
+      a[nnz] = values[r * k + c];
+    }
+  }
+  i[n] = nnz;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(SpMVCudaUploadTemporary(
+      3, array, (const void *[]){i, j, a},
+      (size_t[]){(size_t)(n + 1) * sizeof(PetscInt), (size_t)nnz * sizeof(PetscInt), (size_t)nnz * sizeof(PetscScalar)},
+      stream, memory));
+  PetscCall(PetscFree6(i, j, a, received, sorted, values));
+  *rows = (SpMVCudaCSR){n, count * k, nnz, array[0], array[1], sizeof(PetscInt), (PetscScalar *)array[2]};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  P = P0 - 1.4 / emax D^-1 A P0, where D is A's diagonal; with `diagonal`, the diagonal block, A is the off-diagonal one,
+  D is the diagonal of the former, and P = - 1.4 / emax D^-1 A P0. Without entries in a factor nothing is done
+*/
+static PetscErrorCode PCGAMGSmooth(Mat A, Mat diagonal, const SpMVCudaCSR *P0, PetscReal emax,
+                                   SpMVCudaTemporary *memory, SpMVCudaCSR *P)
+{
+  SpMVCudaSmoother smoother;
+  SpMVValues       v, w;
+  PetscInt64       nonzeros;
+  MatInfo          info;
+  void            *array[3];
+  cudaError_t      error = cudaSuccess;
+  PetscErrorCode   ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  if (!info.nz_used || !P0->nnz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
-  PetscCallCUDA(SpMVCudaSmootherCreate(&v.csr, &level->P, v.stream, &nonzeros, &smoother));
-  ierr = PCGAMGLevelAlloc(level->P.m, level->P.n, nonzeros, v.stream, &memory, &P, array);
+  if (diagonal) PetscCall(SpMVValuesGet(diagonal, PETSC_FALSE, &w));
+  PetscCallCUDA(SpMVCudaSmootherCreate(&v.csr, diagonal ? &w.csr : NULL, P0, v.stream, &nonzeros, &smoother));
+  ierr = PCGAMGLevelAlloc(A->rmap->n, P0->n, nonzeros, v.stream, memory, P, array);
   if (!ierr)
-    error = SpMVCudaSmootherFill(smoother, &v.csr, &level->P, 1.4 / emax, (PetscInt *)array[0], (PetscInt *)array[1],
-                                 (PetscScalar *)array[2], v.stream);
+    error = SpMVCudaSmootherFill(smoother, &v.csr, diagonal ? &w.csr : NULL, P0, 1.4 / emax, (PetscInt *)array[0],
+                                 (PetscInt *)array[1], (PetscScalar *)array[2], v.stream);
   PetscCallCUDA(SpMVCudaSmootherDestroy(&smoother));
-  PetscCallCUDA(SpMVCudaFreeTemporary(ierr || error ? &memory : &level->memory, v.stream));
+  if (diagonal) PetscCall(SpMVValuesRestore(diagonal, &w));
   PetscCall(SpMVValuesRestore(A, &v));
   PetscCall(ierr);
   PetscCallCUDA(error);
-  level->memory = memory;
-  level->P      = P;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Replaces level->P, with k columns for each aggregate */
+static PetscErrorCode PCGAMGLevelSmooth(Mat A, PetscInt k, PCGAMGLevel *level, PetscReal emax)
+{
+  SpMVCudaTemporary memory[2] = {{NULL, PETSC_FALSE}, {NULL, PETSC_FALSE}};
+  SpMVCudaCSR       rows = {0}, P[2] = {level->P[0], level->P[1]};
+  Mat               block[2] = {A, NULL};
+  cudaStream_t      stream;
+  PetscErrorCode    ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  if (SpMVIsMPI(A)) {
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+    ierr = PCGAMGLevelReceive(A, k, level, &memory[1], &rows);
+  }
+  if (!ierr) ierr = PCGAMGSmooth(block[0], NULL, &level->P[0], emax, &memory[0], &P[0]);
+  if (block[1] && !ierr) {
+    P[1].n = rows.n;
+    ierr   = PCGAMGSmooth(block[1], block[0], &rows, emax, &level->memory[1], &P[1]);
+  }
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(SpMVCudaFreeTemporary(&memory[1], stream));
+  if (!ierr && memory[0].memory) {
+    PetscCallCUDA(SpMVCudaFreeTemporary(&level->memory[0], stream));
+    level->memory[0] = memory[0];
+  } else
+    PetscCallCUDA(SpMVCudaFreeTemporary(&memory[0], stream));
+  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
+  for (int b = 0; b < 2; b++) level->P[b] = P[b];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -268,6 +419,11 @@ PetscErrorCode PCGAMGOptProlongator_Device(PC pc, Mat A, Mat *P)
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDeviceGet(pc, &d));
+  if (d->level.made && agg->nsmooths > 1 && SpMVIsMPI(A)) {
+    PetscCall(MatDestroy(P));
+    PetscCall(PCGAMGLevelCreateMat(A, &d->level, gamg->data_cell_cols, P));
+    PetscCall(PCGAMGLevelFree(&d->level));
+  }
   if (!d->level.made) {
     PetscCall((*d->ops.optprolongator)(pc, A, P));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -279,10 +435,10 @@ PetscErrorCode PCGAMGOptProlongator_Device(PC pc, Mat A, Mat *P)
   for (PetscInt k = 0; k < agg->nsmooths; k++) {
     PetscCheck(emax != 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_PLIB, "Computed maximum singular value as zero");
     PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_OPTSM], 0, 0, 0, 0));
-    PetscCall(PCGAMGLevelSmooth(A, &d->level, emax));
+    PetscCall(PCGAMGLevelSmooth(A, gamg->data_cell_cols, &d->level, emax));
     PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_OPTSM], 0, 0, 0, 0));
   }
-  PetscCall(PCGAMGLevelCreateMat(A, &d->level.P, gamg->data_cell_cols, &result));
+  PetscCall(PCGAMGLevelCreateMat(A, &d->level, gamg->data_cell_cols, &result));
   PetscCall(PCGAMGLevelFree(&d->level));
   PetscCall(MatDestroy(P));
   *P = result;
