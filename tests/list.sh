@@ -99,7 +99,7 @@ type_tests() {
     suite "products by choice, $type" 600 "${m[@]}" 1 "$TESTS/products" -type "$type"
     suite "solvers, $type" 600 "${m[@]}" 1 "$TESTS/solvers" -type "$type" "${force[@]}"
     # no coloring on devices: AIJCUSPARSE's first solve fails there, too (PETSc 3.26, more than one rank), after a random number of iterations
-    suite "solvers, $type, $several ranks" 600 "${m[@]}" $several "$TESTS/solvers" -type "$type" "${force[@]}" -ops asm,gamg,redundant,mg-dof2-galerkin$([ -z "$DEVICE" ] && echo ,newton-coloring || echo ,newton,jacobi,bjacobi,mg,mg-galerkin,mg-hostvectors,gamg-hostvectors,multigrid-poisson,multigrid-jumps,multigrid-cube,multigrid-elasticity3,multigrid-tetrahedra,multigrid-misk,multigrid-hem,multigrid-pattern,multigrid-small)
+    suite "solvers, $type, $several ranks" 600 "${m[@]}" $several "$TESTS/solvers" -type "$type" "${force[@]}" -ops asm,gamg,redundant,mg-dof2-galerkin$([ -z "$DEVICE" ] && echo ,newton-coloring || echo ,newton,jacobi,bjacobi,mg,mg-galerkin,mg-hostvectors,gamg-hostvectors,multigrid-poisson,multigrid-jumps,multigrid-cube,multigrid-elasticity3,multigrid-tetrahedra,multigrid-misk,multigrid-hem,multigrid-pattern,multigrid-small,multigrid-smoothed,multigrid-smoothed1,multigrid-plain,multigrid-unsmoothed)
     for ranks in $(numbers 1 3); do suite "krylov, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/krylov" -type "$type" "${expect[@]}"; done
     # on a device: tools/gpu-run faults, which takes minutes
     [ -n "$DEVICE" ] || for ranks in $(numbers 1 2); do t "faults, $type, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/faults" -type "$type" "${expect[@]}" -quick; done

@@ -36,8 +36,8 @@ struct Tuning {
   // ---- row groups. One H200, us, single entries / groups: twins of msdoor 58 / 46, ldoor 135 / 103. They are used if
   // their columns are at most this fraction of the entries: they then take at most 92 % of the bytes
   static constexpr double GROUPS_SHARE = 0.6;
-  // and if rows have at most this number of entries on average: long rows read x in runs, whose columns take no bytes.
-  // tsopf (439 entries per row): 34 / 61
+  // and if rows have at most this number of entries on average: long rows read x in runs. tsopf (439 entries per row):
+  // 34 / 61
   static constexpr int    GROUPS_MEAN   = 128;
   static constexpr double GROUPS_MARGIN = 0.1; // by which the share in a sample of SAMPLE rows may be larger
   // entries. A sort key has lengths next to sizes of groups, windows and columns

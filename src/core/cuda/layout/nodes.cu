@@ -114,12 +114,10 @@ template <class I> __global__ void sample_units(View<I> v, unsigned sizes, int m
   for (int64_t row = (int64_t)u * s; row < (int64_t)(u + 1) * s; row++) {
     const int64_t begin = v.i[row], end = v.i[row + 1];
     if (end - begin > Tuning::SAMPLE_LONGEST) return; // would delay all other warps
-    for (int64_t q = begin + lane; q < end; q += WARP)
-      indexed += q - begin < WARP - 1 || v.j[q] - v.j[q - (WARP - 1)] != WARP - 1;
+    if (end - begin < WARP || v.j[end - 1] - v.j[begin] != end - begin - 1) indexed += (unsigned)(end - begin);
   }
   bool          listed, ascend;
   const int64_t blocks = count_blocks(v, u, &listed, &ascend);
-  indexed              = __reduce_add_sync(ALL, indexed);
   if (lane) return;
   atomicAdd(&out[s].entries, (unsigned long long)(v.i[(int64_t)(u + 1) * s] - v.i[(int64_t)u * s]));
   atomicAdd(&out[s].indexed, (unsigned long long)indexed);

@@ -142,7 +142,7 @@ template <class F> auto WithNodeSize(int bs, F f)
 // Counts over a sample of rows, or of units of several rows
 struct Sample {
   unsigned long long entries;
-  // entries with a stored column in slices: all but the 32nd and later ones of a run of columns
+  // entries with a stored column in slices: all but those of long rows that are one run of columns
   unsigned long long indexed;
   // node blocks of the units, or entries of the rows that begin a run of rows with equal columns
   unsigned long long blocks;

@@ -378,7 +378,10 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &a));
   PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
-  if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  if (bound) {
+    PetscCallCUDA(cudaStreamSynchronize(stream)); /* AIJCUSPARSE copies in another stream */
+    PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,7 +1,7 @@
 /*
   The prolongator of a level of PCGAMGAGG on the device, where it is smoothed before it becomes a matrix. On several
   ranks, the tentative prolongator is block diagonal. A smoothing needs its rows of other ranks, and adds an off-diagonal
-  block; further smoothings are PETSc's.
+  block. With more than one smoothing on several ranks, PETSc does all of them.
 */
 #include "gamg.h"
 #include "ksp/impls/device/cuda/krylov.h"
@@ -273,7 +273,13 @@ static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *
   PetscCall(PetscSFSetUp(sf));
   PetscCall(PetscSFGetLeafRanks(sf, &ranks, NULL, &offset, &row));
   places = ranks ? offset[ranks] : 0;
-  PetscCall(PetscMalloc5(P->m + 1, &i, P->nnz, &j, P->nnz, &a, P->m, &first, P->m * k, &value));
+  PetscCall(SpMVAgreeOnMemory(
+      comm, (size_t)(P->nnz + P->m * k) * sizeof(PetscScalar) + (size_t)(2 * P->m + 1 + P->nnz) * sizeof(PetscInt),
+      &a));
+  value = a + P->nnz;
+  i     = (PetscInt *)(value + P->m * k);
+  j     = i + P->m + 1;
+  first = j + P->nnz;
   if (places && P->nnz) {
     PetscCall(PetscGetCurrentCUDAStream(&stream));
     error = cudaStreamSynchronize(stream);
@@ -294,7 +300,7 @@ static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *
   PetscCall(PetscSFBcastEnd(sf, unit, value, values, MPI_REPLACE));
   PetscCallMPI(MPI_Type_free(&unit));
   PetscCall(PetscSFDestroy(&sf));
-  PetscCall(PetscFree5(i, j, a, first, value));
+  PetscCall(PetscFree(a));
   PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -308,13 +314,24 @@ static PetscErrorCode PCGAMGLevelReceive(Mat A, PetscInt k, PCGAMGLevel *level, 
   PetscScalar    *a, *values;
   Mat             block;
   cudaStream_t    stream;
+  cudaError_t     error;
+  PetscErrorCode  ierr;
   void           *array[3];
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &block, &garray));
   n = block->cmap->n;
-  PetscCall(PetscMalloc6(n + 1, &i, n * k, &j, n * k, &a, n, &received, n, &sorted, n * k, &values));
-  PetscCall(PCGAMGLevelExchange(A, k, &level->P[0], n, garray, received, values));
+  PetscCall(SpMVAgreeOnMemory(
+      PetscObjectComm((PetscObject)A),
+      2 * (size_t)(n * k) * sizeof(PetscScalar) + (size_t)(3 * n + 1 + n * k) * sizeof(PetscInt), &a));
+  values   = a + n * k;
+  i        = (PetscInt *)(values + n * k);
+  received = i + n + 1;
+  sorted   = received + n;
+  j        = sorted + n;
+  ierr     = PCGAMGLevelExchange(A, k, &level->P[0], n, garray, received, values);
+  if (ierr) PetscCall(PetscFree(a));
+  PetscCall(ierr);
   for (PetscInt r = 0; r < n; r++) {
     if (received[r] >= 0) sorted[count++] = received[r];
   }
@@ -333,11 +350,12 @@ static PetscErrorCode PCGAMGLevelReceive(Mat A, PetscInt k, PCGAMGLevel *level, 
   }
   i[n] = nnz;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(SpMVCudaUploadTemporary(
+  error = SpMVCudaUploadTemporary(
       3, array, (const void *[]){i, j, a},
       (size_t[]){(size_t)(n + 1) * sizeof(PetscInt), (size_t)nnz * sizeof(PetscInt), (size_t)nnz * sizeof(PetscScalar)},
-      stream, memory));
-  PetscCall(PetscFree6(i, j, a, received, sorted, values));
+      stream, memory);
+  PetscCall(PetscFree(a));
+  PetscCallCUDA(error);
   *rows = (SpMVCudaCSR){n, count * k, nnz, array[0], array[1], sizeof(PetscInt), (PetscScalar *)array[2]};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
