@@ -183,7 +183,7 @@ static PetscErrorCode KSPDeviceGMRESIterate(KSP ksp, KSPDeviceRun *run)
   PetscCall(KSPDeviceTouch(w, NULL)); /* copies it to the device if PETSc has computed it on the host */
   PetscCall(KSPDeviceTouch(V[k + 1], &gm->basis.v[k + 1]));
   PetscCallCUDA(SpMVCudaGMRESStep(gm->gmres, (int)k, gm->basis.v, run->stream));
-  if (gm->next == run->length || run->exact || run->solve.pc == SPMV_KRYLOV_PC_APPLIED || !run->ahead)
+  if (gm->next == run->length || run->exact || run->solve.pc == SPMV_KRYLOV_PC_APPLIED)
     PetscCallCUDA(SpMVCudaGMRESFinish(gm->gmres, (int)k, gm->basis.v, run->stream));
   PetscCall(PetscLogGpuFlops((4. * (k + 1) + 4.) * run->solve.n));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -284,6 +284,9 @@ static PetscErrorCode KSPDeviceGMRESCycle(KSP ksp, KSP_Device *d)
     PetscCall(KSPDeviceIterations(ksp, run, KSPDeviceGMRESIterate));
     if (!ksp->reason) PetscCall(KSPDeviceAwait(run, run->length));
     PetscCall(KSPDeviceDeliver(ksp, run));
+    /* PETSc reports the norm of an iteration before it computes the next one */
+    if (run->held && (run->status.reason == SPMV_KRYLOV_NAN_NORM || run->status.reason == SPMV_KRYLOV_NAN_DOT))
+      PetscCall(KSPDeviceReport(ksp, run));
     if (!ksp->reason && run->status.reason) PetscCall(KSPDeviceConclude(ksp, run));
     if (run->status.reason == SPMV_KRYLOV_NAN_NORM) PetscFunctionReturn(PETSC_SUCCESS);
     k         = run->read;

@@ -315,11 +315,12 @@ static PetscInt KSPDeviceLast(const SpMVKrylovStatus *s)
 static PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
 {
   const PetscBool alone = (PetscBool)(!run->sums);
-  const PetscInt  ahead = run->solve.pc == SPMV_KRYLOV_PC_APPLIED ? 0 : run->ahead;
+  const PetscInt  most  = alone ? run->ahead : PetscMin(run->ahead, 2);
+  const PetscInt  ahead = run->solve.pc == SPMV_KRYLOV_PC_APPLIED ? 0 : most;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceAwait(run, n - 1 - (alone || ahead <= 2 ? ahead : 2)));
-  *may = (PetscBool)(!run->status.reason || (!alone && n <= KSPDeviceLast(&run->status) + PetscMin(ahead, 2)));
+  PetscCall(KSPDeviceAwait(run, n - 1 - ahead));
+  *may = (PetscBool)(!run->status.reason || (!alone && n <= KSPDeviceLast(&run->status) + ahead));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -210,7 +210,7 @@ static PetscErrorCode KSPOrthogDecide(KSP ksp, KSPOrthog *o)
   if (o->used) ierr = KSPOrthogReserve(restart, why, sizeof(why));
   if (ierr || why[0]) o->used = PETSC_FALSE;
   PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &o->used, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
-  PetscCall(ierr);
+  PetscCall(SpMVAgree(PetscObjectComm((PetscObject)ksp), ierr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
