@@ -298,7 +298,7 @@ SUBJECTS = {  # the folders of src that a CSV file measures
     "host": f"{HOST} src/mat/impls/sellp/rules.c", "columns-host": HOST, "first-host": HOST, "meshes-host": HOST, "solves-host": HOST, "host-matrices": HOST,
     **dict.fromkeys(("h200", "meshes-h200", "gamg-levels", "tiles", "peers", "columns", "h200-all", "h200-single", "batch"), DEVICE),
     **dict.fromkeys(("krylov", "krylov-2gpus", "krylov-gmres"), "src/core/cuda/{product,krylov} src/ksp/impls/device"),
-    **dict.fromkeys(("scaling", "cuda-aware"), "src/core/cuda/{product,halo,krylov} src/mat/impls/spmv/cuda"),
+    **dict.fromkeys(("scaling", "cuda-aware", "products-2gpus"), "src/core/cuda/{product,halo,krylov} src/mat/impls/spmv/cuda"),
     "solves-gamg": f"{DEVICE} src/core/cuda/{{amg,spgemm}} src/ksp/pc", "solves-h200": f"{DEVICE} src/core/cuda/{{krylov,amg}} src/ksp src/mat/impls/spmv/cuda", "first-h200": "src/core/cuda/layout src/mat/impls/spmv/cuda",
     "smallsolves-host": "src/core/batch", "gamg": "src/core/cuda/{amg,spgemm} src/ksp/pc", "spgemm": "src/core/cuda/spgemm", "assembly": "src/core/cuda/base src/mat/impls/spmv/cusparse", "offload": "src/mat/impls/spmv",
 }  # fmt: skip

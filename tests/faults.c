@@ -135,6 +135,34 @@ PHASE(MultTransposeAdd, MatMultTransposeAdd(l->A, l->u, l->x, l->v))
 PHASE(MultHermitian, MatMultHermitianTranspose(l->A, l->u, l->v))
 PHASE(MultHermitianAdd, MatMultHermitianTransposeAdd(l->A, l->u, l->x, l->v))
 
+/* The product in another stream than the earlier ones, which must be ordered with them. If that fails on one rank, the
+   other ranks still get what their products need from it */
+static PetscErrorCode MultInStream(Life *l)
+{
+  PetscErrorCode ierr = PETSC_SUCCESS;
+#if defined(PETSC_HAVE_CUDA)
+  PetscDeviceContext old, own;
+
+  PetscFunctionBegin;
+  if (!PetscDeviceInitialized(PETSC_DEVICE_CUDA)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&old));
+  PetscCall(PetscDeviceContextSynchronize(old));
+  PetscCall(PetscDeviceContextCreate(&own));
+  PetscCall(PetscDeviceContextSetStreamType(own, PETSC_STREAM_NONBLOCKING));
+  PetscCall(PetscDeviceContextSetUp(own));
+  PetscCall(PetscDeviceContextSetCurrentContext(own));
+  ierr = Mult(l);
+  PetscCall(PetscDeviceContextSynchronize(own));
+  PetscCall(PetscDeviceContextSetCurrentContext(old));
+  PetscCall(PetscDeviceContextDestroy(&own));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  (void)l;
+  return ierr;
+#endif
+}
+
 static PetscErrorCode NewValues(Life *l)
 {
   PetscFunctionBegin;
@@ -312,6 +340,7 @@ static const Phase phases[] = {
     {"transposeadd", ASSEMBLED, NULL, MultTransposeAdd, 0},
     {"hermitian", ASSEMBLED, NULL, MultHermitian, 0},
     {"hermitianadd", ASSEMBLED, NULL, MultHermitianAdd, 0},
+    {"stream", MULTIPLIED, NULL, MultInStream, OWN},
     {"options-again", MULTIPLIED, NULL, SetFromOptions, 0},
     {"refresh", MULTIPLIED, NewValues, Mult, BIG},
     {"refresh-transpose", MULTIPLIED, NewValues, MultTranspose, 0},

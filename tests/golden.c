@@ -51,12 +51,8 @@ static const char *const settings_evchyb[] = {"",
                                               NULL};
 static const char *const kernels[]         = {"auto", "slices", "csr", "aij", "paper", NULL};
 /* Ways to exchange halos on several ranks, only with the default setting */
-static const char *const halos[] = {"-mat_spmv_halo_rows 1",
-                                    "-mat_spmv_halo_rows 0",
-                                    "-mat_spmv_halo host",
-                                    "-mat_spmv_halo petsc",
-                                    "-mat_spmv_halo_early 0 -mat_spmv_halo_rows 1",
-                                    NULL};
+static const char *const halos[] = {"-mat_spmv_halo_rows 1", "-mat_spmv_halo_rows 0", "-mat_spmv_halo host",
+                                    "-mat_spmv_halo petsc", NULL};
 static const char *const specs[] = {"stencil7:20",
                                     "bratu:16",
                                     "fem27:8:3",

@@ -37,7 +37,7 @@ loading_tests() {
     sh_ "loading $type by PETSC_OPTIONS" 60 prints "type: seqaij$type|type: seqaijcusparse" env PETSC_OPTIONS="${PETSC_OPTIONS:-} -dll_append $LIB -mat_type $type" "${m[@]}" 1 "${load[@]}"
     sh_ "loading $type by .petscrc" 60 with_petscrc "-dll_append $LIB -mat_type $type" prints "type: seqaij$type|type: seqaijcusparse" "${m[@]}" 1 "${load[@]}"
     sh_ "help on $type" 60 prints "-mat_spmv_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -help
-    sh_ "help on the halo of $type" 60 prints "-mat_spmv_halo_early" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -help
+    sh_ "help on the halo of $type" 60 prints "-mat_spmv_halo_rows" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" -help
     sh_ "help lists $type" 60 prints "one of.* $type( |\))" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -help
     sh_ "view of $type" 60 prints "$type format${DEVICE:+ in type mpiaijcusparse}" "${m[@]}" $several "${load[@]}" -dll_append "$LIB" -mat_type "$type" -mat_view ::ascii_info
     sh_ "a wrong option of $type" 60 refuses "mat_spmv_node_size" "${m[@]}" 1 "${load[@]}" -dll_append "$LIB" -mat_type "$type" "-mat_spmv_node_size" 77
@@ -219,13 +219,6 @@ device_halo_tests() {
       suite "columns, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/columns" -type "$type" -mat_spmv_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops columns,alternate,bind
       suite "products, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_spmv_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
       suite "assembly, $type, fused, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_spmv_kernel slices -mat_spmv_halo peer -mat_spmv_halo_rows 1 "${expect[@]}" -ops all,insert,scale,newentries,replace,duplicate,coo,again
-    done
-  done
-  # with PEER, the product runs after the exchange instead of together with it
-  for type in $types; do
-    for ranks in $(numbers 2 3); do
-      [ "$ranks" -le "$gpus" ] || continue
-      suite "products, $type, not early, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/products" -type "$type" -mat_spmv_kernel auto -mat_spmv_halo peer -mat_spmv_halo_rows 1 -mat_spmv_halo_early 0 "${expect[@]}" -ops mult,multadd,transpose,nonfinite,vectors,bindtocpu
     done
   done
 }

@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "core/cuda/base/tuning.cuh"
+#include "core/cuda/halo/exchange.cuh"
 #include "matrices.cuh"
 #include <cstring>
 #include <string>
@@ -108,6 +109,50 @@ struct OnDevice {
       : i(A.i.begin(), A.i.end()), j(A.j.begin(), A.j.end()), di(i), dj(j),
         da(A.a), csr{A.m, A.n, (PetscInt64)A.j.size(), di.p, dj.p, (int)sizeof(PetscInt), P(da.p)}
   {
+  }
+};
+
+// An exchange of a rank with itself: sends the entries of x with these numbers
+class SelfExchange {
+public:
+  SelfExchange(const std::vector<int> &index)
+      : i(index), run(std::vector<int>(index.size() / 32 + 1, -1)), state(std::vector<unsigned>(1, 0)),
+        landing(3 * index.size()), post(1), link({spmv::Link{post.p, post.p}}),
+        chunk(Chunks((int)index.size())), exchange{chunk.p,
+                                                   link.p,
+                                                   run.p,
+                                                   i.p,
+                                                   (spmv::Scalar *)landing.p,
+                                                   state.p,
+                                                   (int)chunk.size,
+                                                   1,
+                                                   (int)index.size(),
+                                                   (int)index.size(),
+                                                   0,
+                                                   (unsigned)chunk.size + 1}
+  {
+  }
+  operator SpMVCudaExchange() const
+  {
+    return &exchange;
+  }
+
+private:
+  static constexpr int      CHUNK = 100;
+  Device<int>               i, run;
+  Device<unsigned>          state;
+  Device<Number>            landing; // vacant
+  Device<spmv::Post>        post;
+  Device<spmv::Link>        link;
+  Device<spmv::Chunk>       chunk;
+  const _n_SpMVCudaExchange exchange;
+
+  std::vector<spmv::Chunk> Chunks(int count) const
+  {
+    std::vector<spmv::Chunk> chunks;
+    for (int at = 0; at < count; at += CHUNK)
+      chunks.push_back({(spmv::Scalar *)landing.p + at, count, count, at, std::min(CHUNK, count - at)});
+    return chunks;
   }
 };
 

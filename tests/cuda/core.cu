@@ -421,7 +421,6 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
       if (!quick) TestOthersError(few, L, streams.stream); // a sanitizer would report this error
     }
     Matrix small = Grid("7 points, read again", 20, 7, 1, 100);
-    if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, entries"))) TestFresh(small, L, streams.stream);
     if (!quick) TestLate(small, L, streams.stream);
   }
 }

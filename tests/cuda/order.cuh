@@ -6,65 +6,6 @@
 #include "common.cuh"
 #include <thread>
 
-// Every thread block reads all of x, then writes a part of it: the multiprocessors' caches hold old values of the other
-// parts
-static __global__ void Replace(int n, Number *x, const Number *next, Number *nowhere)
-{
-  Number sum = x[threadIdx.x % n];
-  for (int i = threadIdx.x; i < n; i += blockDim.x) {
-    const Number a = x[i];
-    if (*(const PetscReal *)&a > *(const PetscReal *)&sum) sum = a;
-  }
-  Dawdle(10000);
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] = next[i];
-  if (*(const PetscReal *)&sum > 1e30) *nowhere = sum;
-}
-
-// Begins like an exchange: after all previous work is done, and together with the product
-static __global__ void Follow()
-{
-  AwaitPrevious();
-  LetNextBegin();
-  Dawdle(10000);
-}
-
-// A product that does not wait reads the current x, not the x that the caches last read
-static void TestFresh(Matrix &A, const Layout &L, cudaStream_t stream)
-{
-  Device<int>         i(A.i), j(A.j);
-  Device<Number>      a(A.a.size()), x(A.n), next[2] = {Device<Number>(A.n), Device<Number>(A.n)}, y(A.m), nowhere(1);
-  const SpMVCudaCSR   csr   = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  std::vector<Number> hx[2] = {std::vector<Number>(A.n), std::vector<Number>(A.n)}, good[2];
-  SpMVCudaStore       store;
-  SpMVStats           stats;
-  bool                same = true;
-  for (auto &v : A.a) v = Value();
-  a.Set(A.a);
-  CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
-  SpMVCudaGetStats(store, &stats);
-  CHECK(SpMVCudaFill(store, &csr, stream));
-  for (int k = 0; k < 2; k++) {
-    for (auto &v : hx[k]) v = Value();
-    next[k].Set(hx[k]);
-    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p}, stream));
-    CHECK(cudaStreamSynchronize(stream));
-    good[k] = y.Get();
-  }
-  x.Set(hx[1]);
-  for (int round = 0; round < 400; round++) {
-    Replace<<<264, 256, 0, stream>>>(A.n, x.p, next[round % 2].p, nowhere.p);
-    CHECK(cudaGetLastError());
-    LaunchEarly(1, 1, stream, Follow);
-    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, NULL, SPMVCUDA_BEGIN_WITH_EXCHANGE},
-                       stream));
-    CHECK(cudaStreamSynchronize(stream));
-    const std::vector<Number> got = y.Get();
-    same = same && !memcmp((void *)got.data(), (void *)good[round % 2].data(), got.size() * sizeof(Number));
-  }
-  Expect(same, A, L.name, stats.kernel, "x as it is");
-  CHECK(SpMVCudaDestroy(&store));
-}
-
 // Lets the next kernel begin, and then writes x
 static __global__ void WriteLate(int n, Number *x, const Number *next)
 {
@@ -338,18 +279,19 @@ static void TestReplaced(const Layout &L, cudaStream_t stream, cudaStream_t othe
   constexpr int       HALO = 4000, ROUNDS = 10;
   Matrix              A = Band("an off-diagonal block that is replaced", 60000, 3, 1), off[2];
   Device<int>         i(A.i), j(A.j);
-  Device<Number>      a(A.a.size()), x(A.n), halo(HALO), y(A.m);
+  Device<Number>      a(A.a.size()), x(A.n), y(A.m);
   const SpMVCudaCSR   csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  std::vector<Number> hx(A.n), hh(HALO);
+  std::vector<Number> hx(A.n);
+  std::vector<int>    from(HALO);
   SpMVCudaStore       store;
   SpMVStats           stats;
   bool                same = true;
   for (auto &v : A.a) v = Value();
   for (auto &v : hx) v = Value();
-  for (auto &v : hh) v = Value();
+  for (auto &g : from) g = Int(A.n);
   a.Set(A.a);
   x.Set(hx);
-  halo.Set(hh);
+  SelfExchange self(from);
   for (int k = 0; k < 2; k++) // as many entries in the same rows
     off[k] = Build("", A.m, HALO, [=](int r, Row &row) {
       if (r % 16 == 0) row.push_back((r / 16 + 1777 * k) % HALO);
@@ -365,9 +307,7 @@ static void TestReplaced(const Layout &L, cudaStream_t stream, cudaStream_t othe
   CHECK(SpMVCudaFill(store, &csr, stream));
   for (int round = 0; round < ROUNDS; round++) {
     auto mult = [&] {
-      CHECK(SpMVCudaMult(
-          store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, NULL, SPMVCUDA_BEGIN_AFTER_EXCHANGE, P(halo.p)},
-          stream));
+      CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p, NULL, self, PETSC_TRUE}, stream));
     };
     CHECK(SpMVCudaFuseOffdiagonal(store, &old_one, A.m, stream));
     CHECK(SpMVCudaFillOffdiagonal(store, &old_one, stream));

@@ -8,7 +8,7 @@
 
 static std::set<std::string> fusing; // the layouts whose products have added an off-diagonal block
 
-// Takes the place of an exchange: it runs for a while, and lets the product begin at the same time
+// Writes late, while the next kernel is already resident
 static __global__ void Arrive(int n, const Number *source, Number *target)
 {
   LetNextBegin();
@@ -230,40 +230,40 @@ private:
   struct Offdiagonal {
     int                 columns;
     size_t              longest = 0;
-    std::vector<int>    i{0}, j;
-    std::vector<Number> a, halo;
+    std::vector<int>    i{0}, j, from; // from: the entries of x in the halo
+    std::vector<Number> a;
   };
   Offdiagonal RandomOffdiagonal(int kind)
   {
     Offdiagonal o;
-    o.columns       = 1 + Int(300);
+    o.columns       = kind && cols ? 1 + Int(300) : 0;
     const int begin = Int(rows + 1), density = 1 + Int(20), most = 1 + Int(kind == 2 ? 140 : 9);
     for (int r = 0; r < rows; r++) {
-      for (int g = Int(o.columns), end = kind && r >= begin && !Int(density) ? Int(most + 1) : 0; g < o.columns && end;
+      for (int g = Int(o.columns + 1), end = r >= begin && !Int(density) ? Int(most + 1) : 0; g < o.columns && end;
            g++, end--)
         o.j.push_back(g);
       o.longest = std::max(o.longest, o.j.size() - o.i.back());
       o.i.push_back((int)o.j.size());
     }
     o.a.resize(o.j.size());
-    o.halo.resize(o.columns);
     for (auto &v : o.a) v = Value();
-    for (auto &v : o.halo) v = Value();
+    for (int g = 0; g < o.columns; g++) o.from.push_back(Int(cols));
     return o;
   }
 
-  // Like a product with a halo that arrives in the same stream: it runs at the same time as the previous kernel, with
-  // an off-diagonal block if the kernel adds it
+  // A product that exchanges a halo, here with itself, with an off-diagonal block if the kernel adds it. Exchanges of
+  // x that is written late follow one another
   void Fused(int kind)
   {
     Offdiagonal    o = RandomOffdiagonal(kind);
     Device<int>    di(o.i), dj(o.j);
-    Device<Number> da(o.a.size()), halo(o.columns), arrived(o.columns);
-    da.Set(o.a);
-    halo.Set(o.halo);
-    const SpMVCudaCSR off   = {A.m, o.columns, (PetscInt64)o.j.size(), di.p, dj.p, 4, P(da.p)};
-    const cudaError_t error = kind ? SpMVCudaFuseOffdiagonal(store, &off, rows, stream) : cudaErrorNotSupported;
-    if (error != cudaErrorNotSupported) {
+    Device<Number> da(o.a), late(cols);
+    SelfExchange   self(o.from);
+    if (!SpMVCudaSends(store)) return;
+    if (kind) {
+      const SpMVCudaCSR off   = {A.m, o.columns, (PetscInt64)o.j.size(), di.p, dj.p, 4, P(da.p)};
+      const cudaError_t error = SpMVCudaFuseOffdiagonal(store, &off, rows, stream);
+      if (error == cudaErrorNotSupported) return;
       CHECK(error);
       Expect(o.longest <= 32, "long rows are refused");
       fusing.insert(L.name);
@@ -271,62 +271,40 @@ private:
       if (single) {
         for (auto &v : o.a) v = Rounded(v);
       }
-    } else if (kind)
-      return;
-    std::vector<Number> minus(hx);
-    for (auto &v : minus) v = -v;
+    }
     for (int add = 0; add < 3; add++) { // y = A x, z + A x, z - A x
       const SpMVCudaForm form = add == 2 ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT;
-      Reference(A, false, false, add == 2 ? minus : hx, add ? hz.data() : NULL, ref, size);
-      for (int r = 0; r < rows && !error; r++) {
-        for (int q = o.i[r]; q < o.i[r + 1]; q++) {
-          const Wide t = Wide(o.a[q]) * Wide(o.halo[o.j[q]]);
-          ref[r] += add == 2 ? -t : t;
-          size[r] += std::abs(t);
-        }
-      }
-      if (kind == 0 && !add) Late();
       for (int trial = 0; trial < 3; trial++) {
-        const SpMVCudaBegin begin = trial < 2 ? SPMVCUDA_BEGIN_WITH_EXCHANGE : SPMVCUDA_BEGIN_AFTER_EXCHANGE;
+        for (auto &v : hx) v = Value();
+        std::vector<Number> minus(hx);
+        for (auto &v : minus) v = -v;
+        Reference(A, false, false, add == 2 ? minus : hx, add ? hz.data() : NULL, ref, size);
+        for (int r = 0; r < rows; r++) {
+          for (int q = o.i[r]; q < o.i[r + 1]; q++) {
+            const Wide t = Wide(o.a[q]) * Wide(hx[o.from[o.j[q]]]);
+            ref[r] += add == 2 ? -t : t;
+            size[r] += std::abs(t);
+          }
+        }
+        x.Set(hx);
         z.Set(hz);
         y.Poison();
-        arrived.Poison();
-        // The halo is complete when the previous kernel is done, not earlier
-        Arrive<<<1, 256, 0, stream>>>(o.columns, halo.p, arrived.p);
+        late.Poison();
+        Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
         CHECK(cudaGetLastError());
-        CHECK(SpMVCudaMult(
-            store, {form, P(x.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, NULL, begin, error ? NULL : P(arrived.p)},
-            stream));
+        CHECK(SpMVCudaMult(store, {form, P(late.p), add ? P(z.p) : NULL, (PetscScalar *)y.p, NULL, self, PETSC_TRUE},
+                           stream));
         CHECK(cudaStreamSynchronize(stream));
-        Expect(Close(y.Get(), ref, size), error ? "at the same time as another kernel"
-                                                : "at the same time as another kernel, with an off-diagonal block");
+        Expect(Close(y.Get(), ref, size), kind ? "with an exchange and an off-diagonal block" : "with an exchange");
       }
     }
-  }
-
-  // The kernel that follows an early product, and a product that is not early, wait for the late writes of the previous
-  // kernel
-  void Late()
-  {
-    for (int trial = 0; trial < 2; trial++) {
-      Device<Number> late(cols), unused(rows);
-      y.Poison();
-      Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
-      CHECK(cudaGetLastError());
-      CHECK(SpMVCudaMult(
-          store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)unused.p, NULL, SPMVCUDA_BEGIN_WITH_EXCHANGE}, stream));
-      CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(late.p), NULL, (PetscScalar *)y.p}, stream));
-      CHECK(cudaStreamSynchronize(stream));
-      Expect(Close(y.Get(), ref, size), "after a product at the same time as another kernel");
-    }
-    Device<Number> late(cols);
     y.Poison();
-    Arrive<<<1, 256, 0, stream>>>(cols, x.p, late.p);
-    CHECK(cudaGetLastError());
-    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(late.p), NULL, (PetscScalar *)y.p, NULL, SPMVCUDA_BEGIN_AFTER_EXCHANGE},
-                       stream));
-    CHECK(cudaStreamSynchronize(stream));
-    Expect(Close(y.Get(), ref, size), "x from the previous kernel, not early");
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    for (int twice = 0; twice < 2; twice++)
+      CHECK(
+          SpMVCudaMult(store, {SPMVCUDA_RESIDUAL, P(x.p), P(z.p), (PetscScalar *)y.p, NULL, self, PETSC_TRUE}, stream));
+    EndGraph(4);
+    Expect(Close(y.Get(), ref, size), "with an exchange, captured in a graph");
   }
 
   void Statistics()

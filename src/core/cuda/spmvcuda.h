@@ -58,35 +58,32 @@ typedef enum {
   SPMVCUDA_RESIDUAL   /* y = z - A x, where z may be y and must not be NULL */
 } SpMVCudaForm;
 
-/* When a product begins. After the exchange of a halo, the store must not be filled between the exchange and the
-   product */
-typedef enum {
-  SPMVCUDA_BEGIN_ALONE,          /* no exchange precedes it */
-  SPMVCUDA_BEGIN_AFTER_EXCHANGE, /* directly after an exchange that is one kernel in the same stream, when that ends */
-  SPMVCUDA_BEGIN_WITH_EXCHANGE   /* the same, but at the same time as the exchange, which reads the same x */
-} SpMVCudaBegin;
-
 /* Columns of dense matrices: their leading dimensions and their number. z may be y if ldz equals ldy */
 typedef struct {
   PetscInt64 ldx, ldz, ldy, count;
 } SpMVCudaColumns;
+
+/* The exchange of a halo with PEER: SpMVCudaHaloGetExchange() */
+typedef const struct _n_SpMVCudaExchange *SpMVCudaExchange;
 
 /* A product. The members after y are zero for a product of vectors without an exchange */
 typedef struct {
   SpMVCudaForm           form;
   const PetscScalar     *x, *z;
   PetscScalar           *y;
-  const SpMVCudaColumns *columns; /* NULL: x, y and z are vectors; otherwise matrices, and the rest is zero */
-  SpMVCudaBegin          begin;
-  const PetscScalar     *halo; /* after an exchange, its halo: also adds the fused off-diagonal block; or NULL */
+  const SpMVCudaColumns *columns;  /* NULL: x, y and z are vectors; otherwise matrices, and the rest is zero */
+  SpMVCudaExchange       exchange; /* NULL, or sends the entries of x that other ranks need, if SpMVCudaSends() */
+  PetscBool receives; /* also ends the exchange, and adds the fused off-diagonal block if this rank has a halo */
 } SpMVCudaProduct;
 
 /*
   With columns, it passes over A once for several columns if that is faster. Each column is bitwise that of a product of
   vectors (except for the sign of a zero). It launches several kernels. The first call, unless a graph is captured, may
-  allocate memory, which the store keeps, and wait for the stream. After an exchange, the form is not CONJUGATE.
+  allocate memory, which the store keeps, and wait for the stream. With an exchange, the form is not CONJUGATE.
 */
 PETSC_INTERN cudaError_t SpMVCudaMult(SpMVCudaStore, SpMVCudaProduct, cudaStream_t);
+/* Whether its products may send. Loads their kernel, for which the peers would wait in the first product */
+PETSC_INTERN PetscBool SpMVCudaSends(SpMVCudaStore);
 
 /* Fuse stores the off-diagonal block's pattern for products with a halo, Fill its values. They return
    cudaErrorNotSupported if more than `most` rows have entries, if rows are long, or if the kernel cannot add them */

@@ -36,24 +36,19 @@ cudaError_t SpMVCudaFill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream
 
 static Use UseOf(const Product &p)
 {
-  return p.dots ? DOTS : p.dot ? DOT : p.begin != SPMVCUDA_BEGIN_ALONE ? FUSED : MULT;
+  return p.dots ? DOTS : p.dot ? DOT : p.exchange ? FUSED : MULT;
 }
 
 cudaError_t _n_SpMVCudaStore::Multiply(const Product &p, cudaStream_t stream)
 {
-  const Use     use   = UseOf(p);
-  SpMVCudaBegin begin = p.begin;
-  Operands      v     = p.v;
-  KernelCall    call;
-  if (!For(use, p, &call)) { // then the product of any other use waits for the exchange
-    if (use != FUSED || !For(MULT, p, &call)) return cudaErrorNotSupported;
-    begin = SPMVCUDA_BEGIN_ALONE;
-  }
+  Operands   v = p.v;
+  KernelCall call;
+  if (!For(UseOf(p), p, &call)) return cudaErrorNotSupported;
   if (some_rows) {
     SPMV_TRY(SetRows(v, stream));
     v.z = v.y;
   }
-  return call.Run(p.form, v, begin, stream);
+  return call.Run(p.form, v, stream);
 }
 
 cudaError_t _n_SpMVCudaStore::SetRows(const Operands &v, cudaStream_t stream) const
@@ -74,7 +69,7 @@ unsigned _n_SpMVCudaStore::WarpsOf(Use use)
 {
   Dot           dot{};
   Dots          dots{};
-  const Product p = {SPMVCUDA_MULT, {}, SPMVCUDA_BEGIN_ALONE, nullptr, &dot, &dots};
+  const Product p = {SPMVCUDA_MULT, {}, nullptr, false, &dot, &dots};
   KernelCall    call;
   return For(use, p, &call) ? call.grid * (call.block / WARP) : 0;
 }
@@ -108,11 +103,15 @@ cudaError_t SpMVCudaMult(SpMVCudaStore store, SpMVCudaProduct p, cudaStream_t st
 {
   if (p.columns) return MultColumns(store, p, stream);
   return Multiply(store, p.x, p.z, p.y, stream, [=](const Operands &v) {
-    Product product = {p.form, v, p.begin, (const Scalar *)p.halo};
-    // x has just been copied, after the exchange began
-    if (v.x != (const Scalar *)p.x && p.begin) product.begin = SPMVCUDA_BEGIN_AFTER_EXCHANGE;
-    return store->Multiply(product, stream);
+    return store->Multiply({p.form, v, p.exchange, (bool)p.receives}, stream);
   });
+}
+
+PetscBool SpMVCudaSends(SpMVCudaStore store)
+{
+  const Product p = {SPMVCUDA_MULT, {}};
+  KernelCall    call;
+  return (PetscBool)(store->For(FUSED, p, &call) && call.grid && call.kernel->Load() == cudaSuccess);
 }
 
 // ------------------------------------------------------------------------------------------------ the rest

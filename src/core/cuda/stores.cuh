@@ -13,7 +13,7 @@ namespace spmv {
 struct Dot; // epilogue.cuh
 struct Dots;
 
-// What a store may have a kernel for: a product; one after an exchange; products with an epilogue, Dot or Dots; a
+// What a store may have a kernel for: a product; one that begins an exchange; products with an epilogue, Dot or Dots; a
 // product with each column of a matrix
 enum Use { MULT, FUSED, DOT, DOTS, EACH, USES };
 __host__ __device__ constexpr bool HasSums(Use use)
@@ -21,20 +21,14 @@ __host__ __device__ constexpr bool HasSums(Use use)
   return use == DOT || use == DOTS;
 }
 
-// Waits, for a kernel that may have computed without x
-template <Use USE> __device__ __forceinline__ Waited AwaitLate()
-{
-  return USE == FUSED ? Waited::Before() : AwaitPrevious();
-}
-
 // A product: see SpMVCudaProduct
 struct Product {
-  SpMVCudaForm  form;
-  Operands      v;
-  SpMVCudaBegin begin = SPMVCUDA_BEGIN_ALONE;
-  const Scalar *halo  = nullptr;
-  Dot          *dot   = nullptr; // the epilogue, one of these two or none
-  Dots         *dots  = nullptr;
+  SpMVCudaForm     form;
+  Operands         v;
+  SpMVCudaExchange exchange = nullptr;
+  bool             receives = false;
+  Dot             *dot      = nullptr; // the epilogue, one of these two or none
+  Dots            *dots     = nullptr;
 };
 
 // What is launched for a product: a kernel with the first of its arguments. The others are form, x, z and y
@@ -50,65 +44,25 @@ public:
     static_assert(sizeof(A) <= sizeof(bytes) && std::is_trivially_copyable_v<A>, "an argument of a kernel");
     return *new (bytes) A(args);
   }
-  cudaError_t Run(SpMVCudaForm form, const Operands &v, SpMVCudaBegin begin, cudaStream_t stream) const
+  cudaError_t Run(SpMVCudaForm form, const Operands &v, cudaStream_t stream) const
   {
-    return grid
-               ? kernel->LaunchWith(grid, block, bytes, form, v, stream, shared, begin != SPMVCUDA_BEGIN_AFTER_EXCHANGE)
-               : cudaSuccess;
+    return grid ? kernel->LaunchWith(grid, block, bytes, form, v, stream, shared) : cudaSuccess;
   }
 
 private:
   alignas(16) unsigned char bytes[400];
 };
 
-/*
-  The off-diagonal block of a parallel matrix, in the form in which the diagonal block's fused product adds it: in each
-  row, after the row's own entries. It is a CSR matrix of slices of 32 units, without the slices that have no entries
-*/
-struct Offdiagonal {
-  const int    *slot;  // the place of each slice among the stored slices, or -1
-  const int    *start; // beginning of each row of the stored slices, and the end of the last
-  const int    *col;
-  const Scalar *value;
-  const Scalar *halo; // NULL: nothing is added
-
-  // Adds the product with a unit's rows to d
-  template <int BS> __device__ __forceinline__ void Add(int slot, int unit, Scalar *d) const
-  {
-    if (slot < 0) return;
-    AwaitPrevious();         // for the halo
-    constexpr int BATCH = 4; // entries that are loaded at once
-#pragma unroll
-    for (int e = 0; e < BS; e++) {
-      const int *p = start + ((int64_t)slot * WARP + unit % WARP) * BS + e;
-      for (int q = p[0]; q < p[1]; q += BATCH) {
-        Scalar a[BATCH], h[BATCH];
-#pragma unroll
-        for (int b = 0; b < BATCH; b++) {
-          a[b] = h[b] = Num::zero();
-          if (q + b >= p[1]) continue;
-          a[b] = value[q + b];
-          h[b] = Num::fresh(halo + col[q + b]);
-        }
-#pragma unroll
-        for (int b = 0; b < BATCH; b++) d[e] = Num::fma(a[b], h[b], d[e]);
-      }
-    }
-  }
-};
-
+// The off-diagonal block of a parallel matrix, in the form in which the fused product adds it: see Offdiagonal
 struct OffdiagonalRows {
   Array<int>    slot, start, col;
   Array<Scalar> value;
+  int           units = 0; // of the stored slices
 
   // cudaErrorNotSupported: more than `most` rows, or long rows
   cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t);
   cudaError_t Fill(const SpMVCudaCSR &, bool single, cudaStream_t);
-  Offdiagonal With(const Scalar *halo) const
-  {
-    return {slot, start, col, value, halo};
-  }
-  size_t Bytes() const
+  size_t      Bytes() const
   {
     return slot.Bytes() + start.Bytes() + col.Bytes() + value.Bytes();
   }

@@ -92,20 +92,13 @@ __device__ __forceinline__ Scalar LoadX(Waited, const Scalar *x)
     it has waited: LoadX() requires a Waited. A product whose matrix is settled, because another product has waited for
     its last fill, may read the matrix before, with LoadOrdered() or in assembly: the compiler moves __ldg() up. These
     loads overlap with the end of the previous kernel.
-  - Products after an exchange (FUSED) read x without waiting. With SPMVCUDA_BEGIN_WITH_EXCHANGE they may only be
-    launched directly after an exchange that is one kernel. That kernel has waited for the one that wrote x, and it
-    writes only the halo, for which they wait. One of their warps always waits, so that the exchange is complete when
-    they are.
-  - LetNextBegin() is called by the exchange, by the products after it, and by the kernels of the Krylov methods, which
-    have waited for all previous work, and by products with small settled matrices, before they wait. After any other
-    kernel, the next kernel begins when that kernel has ended.
+  - LetNextBegin() is called by the kernels of an exchange and of the Krylov methods, which have waited for all previous
+    work, and by products with small settled matrices, before they wait. After any other kernel, the next kernel begins
+    when that kernel has ended.
   - Recording an event without timing, as StreamOrder does, does not separate two kernels (on an H200 the next one began
     early in 10 of 10 launches; after a default event or a memset in 0 of 10). Waiting for another stream's event does.
     A kernel that is launched without the attribute begins when all kernels before it have ended, also those that were
     launched early (tests/cuda/chain.cu).
-  - CUDA guarantees visibility to threads that call AwaitPrevious(). Most warps of a product after an exchange do not.
-    That they nevertheless see x as it was before the exchange has been tested on Hopper (tests/cuda: "x as it is").
-    -mat_spmv_halo_early 0 avoids depending on it.
 */
 class Kernel {
 public:
@@ -133,17 +126,17 @@ public:
   template <class Args, class Form>
   cudaError_t Launch(unsigned grid, unsigned block, const Args &args, Form form, Operands v, cudaStream_t stream)
   {
-    return LaunchWith(grid, block, &args, form, v, stream, 0, true);
+    return LaunchWith(grid, block, &args, form, v, stream, 0);
   }
-  // The same with the address of args. Unless `now`, it begins when all previous work in the stream is done
+  // The same with the address of args
   template <class Form>
   cudaError_t LaunchWith(unsigned grid, unsigned block, const void *args, Form form, Operands v, cudaStream_t stream,
-                         size_t shared, bool now)
+                         size_t shared)
   {
     SPMV_TRY(Load());
     void *arguments[] = {const_cast<void *>(args), &form, &v.x, &v.z, &v.y};
 #if CUDART_VERSION >= 12030
-    if (early && now) {
+    if (early) {
       cudaLaunchAttribute attribute                        = {};
       cudaLaunchConfig_t  config                           = {};
       attribute.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;

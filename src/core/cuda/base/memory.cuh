@@ -221,6 +221,11 @@ private:
 */
 class StreamOrder {
 public:
+  // Enter() creates what it needs if this has not been called
+  cudaError_t Create()
+  {
+    return event.Create();
+  }
   // thorough: wait for everything on the device, not just for the work that ended with Leave()
   cudaError_t Enter(cudaStream_t stream, bool thorough = false)
   {

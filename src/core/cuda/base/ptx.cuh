@@ -49,6 +49,8 @@ SPMV_LOADS(Stream, "cs", double, "d", "f64")
 SPMV_LOADS(Stream, "cs", float, "f", "f32")
 SPMV_LOADS(Fresh, "relaxed.gpu", double, "d", "f64")
 SPMV_LOADS(Fresh, "relaxed.gpu", float, "f", "f32")
+SPMV_LOADS(FreshSystem, "relaxed.sys", double, "d", "f64")
+SPMV_LOADS(FreshSystem, "relaxed.sys", float, "f", "f32")
 #undef SPMV_LOADS
 
 __device__ __forceinline__ void StoreRelaxed(double *p, double v)
@@ -58,6 +60,10 @@ __device__ __forceinline__ void StoreRelaxed(double *p, double v)
 __device__ __forceinline__ void StoreRelaxed(float *p, float v)
 {
   asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(p), "f"(v) : "memory");
+}
+__device__ __forceinline__ void StoreRelaxed(unsigned *p, unsigned v)
+{
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
 // Stream(marks & 1 << bit ? p : q) as two loads, one of which is not executed, where all lanes of a warp choose alike:
@@ -178,8 +184,7 @@ __device__ __forceinline__ void PrefetchL2(const void *p)
 */
 class Waited {
 public:
-  // for a kernel that has waited when it began, or that directly follows an exchange: that has waited for what wrote x,
-  // and does not write x
+  // for a kernel that has waited when it began
   static __device__ __forceinline__ Waited Before()
   {
     return {};
@@ -221,11 +226,16 @@ __device__ __forceinline__ Waited AwaitInTurn(bool waits, unsigned last_blocks)
   return Waited::Before();
 }
 
+__device__ __forceinline__ unsigned AddRelaxed(unsigned *p, unsigned count)
+{
+  return __nv_atomic_fetch_add(p, count, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_DEVICE);
+}
+
 // Counts a warp's arrival and returns true if it is the last of `count` warps. What they have written before need not
 // be visible
 __device__ __forceinline__ bool ArriveLastRelaxed(unsigned *arrived, unsigned count)
 {
-  return __nv_atomic_fetch_add(arrived, 1u, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_DEVICE) == count - 1;
+  return AddRelaxed(arrived, 1) == count - 1;
 }
 
 /*
@@ -250,8 +260,8 @@ __device__ __forceinline__ void AcquireArrived(unsigned *arrived)
   writes, then StoreReleaseSystem(), or StoreRelaxedSystem() if the same thread has called FenceSystem() just before:
   each fence takes one to two microseconds if writes to another device are under way. The reader calls
   LoadRelaxedSystem() until it gets the number, then AcquireSystem(). The load is relaxed because each acquire would
-  invalidate the L1 cache of a multiprocessor that is also working on the product. A number that comes with its own
-  signal in one word of 64 bits needs no fence at all.
+  invalidate the L1 cache of a multiprocessor that is also working on the product. A number that is its own signal, or
+  comes with it in one word of 64 bits, needs no fence at all.
 */
 __device__ __forceinline__ void StoreReleaseSystem(unsigned *p, unsigned value)
 {
@@ -264,6 +274,14 @@ __device__ __forceinline__ void StoreRelaxedSystem(unsigned *p, unsigned value)
 __device__ __forceinline__ void StoreRelaxedSystem(uint64_t *p, uint64_t value)
 {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
+}
+__device__ __forceinline__ void StoreRelaxedSystem(double *p, double value)
+{
+  asm volatile("st.relaxed.sys.global.f64 [%0], %1;" ::"l"(p), "d"(value) : "memory");
+}
+__device__ __forceinline__ void StoreRelaxedSystem(float *p, float value)
+{
+  asm volatile("st.relaxed.sys.global.f32 [%0], %1;" ::"l"(p), "f"(value) : "memory");
 }
 __device__ __forceinline__ uint64_t LoadRelaxedSystem(const uint64_t *p)
 {

@@ -164,9 +164,8 @@ struct Tuning {
   static constexpr int OFFDIAGONAL_MOST = 32; // entries per unit, all added by one thread
 
   // ---- exchange of the halo
-  static constexpr int HALO_CHUNK = 1024; // PEER: entries that a thread block sends at a time
-  // PEER: most thread blocks, because the product that runs at the same time needs the multiprocessors more
-  static constexpr int HALO_BLOCKS = 64;
+  static constexpr int HALO_CHUNK  = 512; // PEER: entries that a thread block sends at a time
+  static constexpr int HALO_BLOCKS = 128; // PEER: most thread blocks that send or receive
   // NCCL: thread blocks. NCCL's default slows a product down by 3 % with a halo of half a megabyte, and each thread
   // block has a buffer of megabytes. Four are enough to move a halo during the product
   static constexpr int NCCL_BLOCKS = 4;

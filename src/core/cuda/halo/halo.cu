@@ -44,17 +44,18 @@ cudaError_t _n_SpMVCudaHalo::Begin(bool reverse, int n, const Scalar *x, int64_t
   if (Idle()) return cudaSuccess;
   if (comm->error[0]) return cudaErrorUnknown;
   if (n < 1 || n > most || (reverse && most > 1)) return cudaErrorInvalidValue;
-  if (InStream()) return ExchangePeer(reverse, x, ldx, stream);
+  if (InStream()) return SendPeer(reverse, x, ldx, stream);
   SPMV_TRY(cudaEventRecord(ready, stream));
   SPMV_TRY(cudaStreamWaitEvent(comm->stream, ready, 0));
-  if (comm->transport == SPMV_TRANSPORT_PEER) return ExchangePeer(reverse, x, ldx, comm->stream);
+  if (comm->transport == SPMV_TRANSPORT_PEER) return SendPeer(reverse, x, ldx, comm->stream);
   if (x) SPMV_LAUNCH(packed, 256, comm->stream, Pack, packed, run, index, n, x, ldx, buffer, sent);
   return comm->transport == SPMV_TRANSPORT_HOST ? Stage(reverse) : ExchangeNccl(reverse, x, ldx);
 }
 
-cudaError_t _n_SpMVCudaHalo::Receive(bool reverse)
+cudaError_t _n_SpMVCudaHalo::Receive(bool reverse, cudaStream_t stream)
 {
-  return comm->transport == SPMV_TRANSPORT_HOST && !Idle() ? Unstage(reverse) : cudaSuccess;
+  if (Idle() || comm->transport == SPMV_TRANSPORT_NCCL) return cudaSuccess;
+  return comm->transport == SPMV_TRANSPORT_HOST ? Unstage(reverse) : ReceivePeer(reverse, 0, stream);
 }
 
 cudaError_t _n_SpMVCudaHalo::Join(cudaStream_t stream)
@@ -147,19 +148,19 @@ cudaError_t _n_SpMVCudaHalo::Allocate()
 {
   const size_t align = 256, in = (size_t)received * most, out = (size_t)sent * most;
   const auto   after = [=](size_t bytes) { return (bytes + align - 1) / align * align; };
-  const size_t posts = after(peers.size() * sizeof(Post)), halos = after(in * sizeof(Scalar)),
-               bytes = posts + halos + out * sizeof(Scalar);
-  char *first;
+  const size_t halos = after(in * sizeof(Scalar)), bytes = halos + out * sizeof(Scalar);
+  SPMV_TRY(memory.Alloc(bytes));
+  SPMV_TRY(cudaMemset(memory, 0, bytes)); // Connect() sends these zeros
+  halo   = (Scalar *)(char *)memory;
+  buffer = (Scalar *)(memory + halos);
   if (comm->transport == SPMV_TRANSPORT_PEER) {
-    SPMV_TRY(comm->segments.Take(bytes, &share));
-    first = share.Pointer();
-  } else {
-    SPMV_TRY(memory.Alloc(bytes));
-    first = memory;
+    const size_t posts = after(peers.size() * sizeof(Post)), landed = after(3 * in * sizeof(Scalar)),
+                 all = posts + landed + (most > 1 ? 0 : 3 * out * sizeof(Scalar));
+    SPMV_TRY(comm->segments.Take(all, &share));
+    SPMV_TRY(cudaMemset(share.Pointer(), 0xff, all)); // all places are vacant, and no post has a turn
+    landing[0] = (Scalar *)(share.Pointer() + posts);
+    landing[1] = (Scalar *)(share.Pointer() + posts + landed);
   }
-  SPMV_TRY(cudaMemset(first, 0, bytes)); // Connect() sends these zeros
-  halo   = (Scalar *)(first + posts);
-  buffer = (Scalar *)(first + posts + halos);
   if (comm->transport != SPMV_TRANSPORT_HOST) return cudaSuccess;
   SPMV_TRY(cudaHostAlloc((void **)&host_sent.p, (out + 1) * sizeof(Scalar), cudaHostAllocDefault));
   return cudaHostAlloc((void **)&host_received.p, (in + 1) * sizeof(Scalar), cudaHostAllocDefault);
@@ -193,17 +194,17 @@ cudaError_t _n_SpMVCudaHalo::Create(const SpMVHaloList *s, const SpMVHaloList *r
   SPMV_TRY(done.Create());
   if (comm->transport == SPMV_TRANSPORT_PEER) SPMV_TRY(ChoosePeer());
   SPMV_TRY(Load((const void *)Pack));
-  SPMV_TRY(Load((const void *)Add));
+  if (comm->transport != SPMV_TRANSPORT_PEER) SPMV_TRY(Load((const void *)Add));
   return cudaDeviceSynchronize(); // the copies above run in a different stream than the halo's
 }
 
-// One exchange in each direction that the halo has. For PEER, it tests that the data written to other devices arrive
+// One exchange in each direction that the halo has. For PEER, it tests that the data written to each landing arrive
 cudaError_t _n_SpMVCudaHalo::Connect(char reason[SPMV_HALO_TEXT])
 {
   for (const bool reverse : {false, true}) {
     if (reverse && most > 1) break;
     if (comm->transport == SPMV_TRANSPORT_PEER) {
-      SPMV_TRY(TestPeer(reverse, reason));
+      for (int landing = 0; landing < 3; landing++) SPMV_TRY(TestPeer(reverse, reason));
       continue;
     }
     SPMV_TRY(Begin(reverse, most, nullptr, 0, comm->stream));
@@ -219,7 +220,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm comm, const SpMVHaloLis
   int device;
   SPMV_TRY(cudaGetDevice(&device));
   if (device != comm->device) return cudaErrorInvalidDevice;
-  if (send->start[send->peers] > SPMVCUDA_MAX_SIZE || receive->start[receive->peers] > SPMVCUDA_MAX_SIZE)
+  if (PetscMax(send->start[send->peers], receive->start[receive->peers]) > SPMVCUDA_MAX_SIZE / columns)
     return cudaErrorNotSupported;
   for (PetscInt i = 0; i < send->start[send->peers]; i++) {
     if (send->index[i] > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
@@ -268,12 +269,12 @@ PETSC_INTERN cudaError_t SpMVCudaHaloDestroy(SpMVCudaHalo *halo)
 
 PETSC_INTERN cudaError_t SpMVCudaHaloEnter(SpMVCudaHalo halo, cudaStream_t stream)
 {
-  return halo->order.Enter(stream);
+  return halo->comm->order->Enter(stream);
 }
 
 PETSC_INTERN cudaError_t SpMVCudaHaloLeave(SpMVCudaHalo halo, cudaStream_t stream)
 {
-  return halo->order.Leave(stream);
+  return halo->comm->order->Leave(stream);
 }
 
 PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo halo, PetscScalar **sent, PetscScalar **received)
@@ -312,6 +313,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo halo, cudaStream_
 
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo halo, PetscScalar *y, cudaStream_t stream)
 {
+  if (halo->comm->transport == SPMV_TRANSPORT_PEER) return halo->AddPeer((Scalar *)y, stream);
   SPMV_TRY(halo->End(true, stream));
   SPMV_LAUNCH(halo->rows, 256, stream, Add, halo->rows, halo->row, halo->start, halo->place, halo->buffer, (Scalar *)y);
   return cudaSuccess;

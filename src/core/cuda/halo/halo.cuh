@@ -1,16 +1,17 @@
 /*
   The implementation of a halo exchange, shared by its transports: halo.cu (the interface, packing, and the transport
-  through the host), nccl.cu and peer.cu.
+  through the host), nccl.cu and peer.cu, whose kernels share exchange.cuh with products.
 */
 #pragma once
 
 #include "halo.h"
+#include "exchange.cuh"
 #include "segments.cuh"
-#include "core/cuda/base/launch.cuh"
 #include "core/cuda/base/tuning.cuh"
 #include <chrono>
 #include <exception>
 #include <future>
+#include <memory>
 #include <thread>
 
 namespace spmv {
@@ -52,45 +53,10 @@ struct Pinned {
   }
 };
 
-/*
-  PEER: signals from another rank. This rank's memory has one Post per rank that it exchanges data with, written by that
-  rank. Both members are exchange numbers.
-*/
-struct alignas(128) Post {
-  unsigned open;    // the other rank has read the previous contents of its halo, so this rank may write there
-  unsigned arrived; // the other rank has written its data
-};
-
-struct Link {
-  const Post *here;
-  Post       *there;
-};
-
 // The entries exchanged with one rank: `count` entries from `start` on. For entries to send, `first` is their first
 // index in x if they are one run of x, else -1
 struct Piece {
   int rank, start, count, first;
-};
-
-// PEER: `count` entries of each column to send, from position `at` on, to an array in another device's memory;
-// distance: from column to column there
-struct Chunk {
-  Scalar *to;
-  int64_t distance;
-  int     at, count, peer;
-};
-
-// PEER: the kernel's arguments
-struct Exchange {
-  const Chunk *chunk;
-  const Link  *link;
-  const int   *run, *index; // the entries of x to send, as in Pack()
-  // number of exchanges so far, finished thread blocks of the current one, and whether a wait has timed out
-  unsigned *count;
-  int       chunks, links; // chunks of one column
-  unsigned  timeout;       // microseconds; 0: none
-  int       columns;
-  int64_t   ldx, ld_source; // distances between the columns of x and of the array that is sent without x
 };
 
 } // namespace spmv
@@ -103,7 +69,10 @@ struct _n_SpMVCudaComm {
   unsigned       exchanges = 0;
   cudaStream_t   stream    = nullptr;
   spmv::Segments segments; // PEER
-  char           error[SPMV_HALO_TEXT] = "";
+  // Of products with all halos. With PEER it belongs to the device, so that products in several streams do not fill the
+  // devices with thread blocks that wait for each other
+  std::shared_ptr<spmv::StreamOrder> order;
+  char                               error[SPMV_HALO_TEXT] = "";
 
   ~_n_SpMVCudaComm()
   {
@@ -118,7 +87,7 @@ struct _n_SpMVCudaHalo {
   // columns: the most of an exchange, and those of the exchange in progress
   int                   most, columns = 1;
   bool                  overlap = false; // PEER: the exchange runs on the halo's stream
-  spmv::Array<char>     memory;          // for the transports NCCL and through the host
+  spmv::Array<char>     memory;          // of halo and buffer
   spmv::Segments::Share share;           // PEER: the memory that other ranks may write to
   // the data received and the data to send; reversed in the reverse exchange
   spmv::Scalar    *halo = nullptr, *buffer = nullptr;
@@ -135,10 +104,10 @@ struct _n_SpMVCudaHalo {
   std::vector<int64_t>     opened; // the segment of each peer that this halo has opened, or -1
   spmv::Array<spmv::Link>  link;
   spmv::Array<spmv::Chunk> chunk;
-  spmv::Array<unsigned>    count;
+  spmv::Array<unsigned>    state;             // of each direction, and whether a wait has timed out
+  spmv::Scalar            *landing[2]   = {}; // of each direction
   spmv::Exchange           direction[2] = {}; // forward and reverse
-  spmv::Kernel             kernel;
-  spmv::StreamOrder        order;
+  spmv::Kernel             send_kernel, receive_kernel, add_kernel;
 
   _n_SpMVCudaHalo(SpMVCudaComm c, int most) : comm(c), most(most)
   {
@@ -154,13 +123,13 @@ struct _n_SpMVCudaHalo {
   }
   // Begins an exchange, after all work queued on `stream`. Without x, the buffer is sent; in reverse, the halo
   cudaError_t Begin(bool reverse, int columns, const spmv::Scalar *x, int64_t ldx, cudaStream_t stream);
-  // Puts the received data into the halo (in reverse, the buffer), for work that follows on the halo's stream
-  cudaError_t Receive(bool reverse);
+  // Puts the received data into the halo (in reverse, the buffer), for work that follows on the exchange's stream
+  cudaError_t Receive(bool reverse, cudaStream_t stream);
   // Makes `stream` wait for the halo's stream
   cudaError_t Join(cudaStream_t stream);
   cudaError_t End(bool reverse, cudaStream_t stream)
   {
-    SPMV_TRY(Receive(reverse));
+    SPMV_TRY(Receive(reverse, InStream() ? stream : comm->stream));
     return Join(stream);
   }
 
@@ -181,6 +150,9 @@ struct _n_SpMVCudaHalo {
   void        ListPeers();
   cudaError_t ChoosePeer();
   cudaError_t Open(const SpMVHaloOffer *theirs);
-  cudaError_t ExchangePeer(bool reverse, const spmv::Scalar *x, int64_t ldx, cudaStream_t stream);
+  cudaError_t SendPeer(bool reverse, const spmv::Scalar *x, int64_t ldx, cudaStream_t stream);
+  // timeout: in microseconds, or 0
+  cudaError_t ReceivePeer(bool reverse, unsigned timeout, cudaStream_t stream);
+  cudaError_t AddPeer(spmv::Scalar *y, cudaStream_t stream);
   cudaError_t TestPeer(bool reverse, char reason[SPMV_HALO_TEXT]);
 };

@@ -3,24 +3,24 @@
 
   The off-diagonal block of a rank's rows reads entries of x that other ranks own. They are gathered in the halo, an
   array on the device with a piece for each of these ranks ("peers"). The forward exchange fills it from the peers' x.
-  The reverse exchange, for the transposed product, sends the pieces back to their owners, which add them to y. Both run
-  at the same time as the diagonal block's product: with PEER on the product's stream, otherwise on a stream of the
-  halo:
+  The reverse exchange, for the transposed product, sends the pieces back to their owners, which add them to y. The data
+  arrive during the diagonal block's product: with PEER, Begin and End are kernels on the product's stream, otherwise
+  the exchange is on a stream of the halo:
 
     SpMVCudaHaloBegin(halo, ...);   ...the diagonal block's product on stream...   SpMVCudaHaloEnd(halo, stream);
     ...the off-diagonal block's product on stream, from SpMVCudaHaloGetArray(halo)...
 
-  There are three transports. PEER, within a node, writes the values to the other devices' memory, with one kernel on
-  the product's own stream. NCCL moves them from device to device. With these two, an exchange allocates nothing, never
-  waits for the host, and may be captured in a CUDA graph. The transport through the host copies the values to pinned
-  memory, and a function of the caller exchanges them; End waits for the data from the device.
+  There are three transports. PEER, within a node, writes the values to the other devices' memory. NCCL moves them from
+  device to device. With these two, an exchange allocates nothing, never waits for the host, and may be captured in a
+  CUDA graph. The transport through the host copies the values to pinned memory, and a function of the caller exchanges
+  them; End waits for the data from the device.
 
-  With PEER, the halo is complete for work that follows Begin on the stream. If the diagonal block's product
-  follows directly, it may begin at the same time as the exchange: see Kernel in launch.cuh for the contract.
+  With PEER, the kernel of a product may do what Begin does, or both Begin and End: see SpMVCudaHaloGetExchange(). The
+  other ranks do not notice.
 
   A halo may be created for several columns: an exchange then moves the halos of up to that many columns of a dense
-  matrix x at once. Such a halo has only the forward exchange, after which the product does not start early. With PEER,
-  too, it may run on the stream of the halo, at the same time as the product.
+  matrix x at once. Such a halo has only the forward exchange. With PEER, too, it may run on the stream of the halo, at
+  the same time as the product.
 
   The exchanges of a halo run one after the other. If they may be in several streams, call SpMVCudaHaloEnter() before
   all work that writes or reads the halo and SpMVCudaHaloLeave() after it. All ranks must begin the same exchanges of a
@@ -28,8 +28,7 @@
 */
 #pragma once
 
-#include <petscsys.h>
-#include <cuda_runtime_api.h>
+#include "core/cuda/spmvcuda.h"
 
 #define SPMV_HALO_TEXT    384 /* size in bytes of the text with the reason for a failure */
 #define SPMV_HALO_SECONDS 120 /* the time in seconds that set-up waits for other ranks */
@@ -64,7 +63,7 @@ typedef struct {
   cudaIpcMemHandle_t memory;
   int64_t            segment;          /* number of the segment among those of the rank */
   int64_t            post, halo, sums; /* -1: the two ranks exchange nothing */
-  int64_t            received;         /* entries of a column in the rank's halo */
+  int64_t            received, sent;   /* entries of a column in the rank's halo, and of all that it sends */
 } SpMVHaloOffer;
 
 /*
@@ -91,8 +90,8 @@ PETSC_INTERN cudaError_t SpMVCudaHaloCreate(SpMVCudaComm, const SpMVHaloList *se
    of the other ranks from their data */
 PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo, int size, SpMVHaloOffer mine[]);
 PETSC_INTERN cudaError_t SpMVCudaHaloOpen(SpMVCudaHalo, const SpMVHaloOffer theirs[]);
-/* One exchange in each direction that the halo has: NCCL connects the ranks in the first exchange, and PEER is tested.
-   Fails like SpMVCudaCommCreate() */
+/* The first exchanges in each direction that the halo has: NCCL connects the ranks, and PEER tests each landing. Fails
+   like SpMVCudaCommCreate() */
 PETSC_INTERN cudaError_t SpMVCudaHaloConnect(SpMVCudaHalo, char reason[SPMV_HALO_TEXT]);
 /* The reverse of Open. All ranks must call it before the first of them destroys its halo */
 PETSC_INTERN cudaError_t SpMVCudaHaloClose(SpMVCudaHalo);
@@ -104,11 +103,13 @@ PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo, PetscScalar **sent, PetscS
 PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse, int columns),
                                           void *ctx);
 
-/* The halo, filled by End (PEER with one column: by Begin), sent by ReverseBegin; NULL if empty. Its columns follow
-   each other without gaps */
+/* The halo, filled by End, sent by ReverseBegin; NULL if empty. Its columns follow each other without gaps */
 PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo);
-PETSC_INTERN cudaError_t  SpMVCudaHaloEnter(SpMVCudaHalo, cudaStream_t);
-PETSC_INTERN cudaError_t  SpMVCudaHaloLeave(SpMVCudaHalo, cudaStream_t);
+/* PEER with one column: for a product that does what Begin does, or, if it also receives, what Begin and End do except
+   that it does not fill the halo's array. Otherwise, and if this rank exchanges nothing, NULL */
+PETSC_INTERN SpMVCudaExchange SpMVCudaHaloGetExchange(SpMVCudaHalo);
+PETSC_INTERN cudaError_t      SpMVCudaHaloEnter(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t      SpMVCudaHaloLeave(SpMVCudaHalo, cudaStream_t);
 /* overlap: PEER with several columns, on the stream of the halo. The ranks need not agree on this */
 PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx,
                                            PetscBool overlap, cudaStream_t);

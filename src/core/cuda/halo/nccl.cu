@@ -8,6 +8,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <dlfcn.h>
+#include <map>
 #include <memory>
 
 using namespace spmv;
@@ -161,6 +162,16 @@ PETSC_INTERN cudaError_t SpMVNCCLGetId(SpMVNCCLId *id, char reason[SPMV_HALO_TEX
   return cudaErrorUnknown;
 }
 
+// Creates also its event, because a rank that fails later leaves its peers waiting
+static cudaError_t GetOrder(_n_SpMVCudaComm &comm)
+{
+  static std::map<int, std::weak_ptr<StreamOrder>> of_device;
+  if (comm.transport == SPMV_TRANSPORT_PEER) comm.order = of_device[comm.device].lock();
+  if (!comm.order) comm.order = std::make_shared<StreamOrder>();
+  if (comm.transport == SPMV_TRANSPORT_PEER) of_device[comm.device] = comm.order;
+  return comm.order->Create();
+}
+
 PETSC_INTERN cudaError_t SpMVCudaCommCreate(SpMVTransport transport, int size, int rank, const SpMVNCCLId *id,
                                             SpMVCudaComm *result, char reason[SPMV_HALO_TEXT])
 {
@@ -170,6 +181,7 @@ PETSC_INTERN cudaError_t SpMVCudaCommCreate(SpMVTransport transport, int size, i
   if (!error) error = cudaGetDevice(&comm->device);
   if (!error) error = cudaDeviceGetStreamPriorityRange(&low, &high);
   if (!error) error = cudaStreamCreateWithPriority(&comm->stream, cudaStreamNonBlocking, high);
+  if (!error) error = Guarded([&] { return GetOrder(*comm); });
   if (error) {
     Report(reason, "rank %d: %s", rank, cudaGetErrorString(error));
     return error;

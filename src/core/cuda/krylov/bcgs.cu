@@ -232,8 +232,7 @@ cudaError_t MultWithSums(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, D
   if (A && Of(k, true) == SPMV_KRYLOV_PC_BLOCKS)
     SPMV_TRY(SpMVCudaMult(A, {SPMVCUDA_MULT, (const PetscScalar *)v.x, nullptr, (PetscScalar *)v.y}, stream));
   else if (A)
-    SPMV_TRY(
-        k->Multiply(A, {SPMVCUDA_MULT, v, SPMVCUDA_BEGIN_ALONE, nullptr, nullptr, &dot}, g.n, stream, &g.partials));
+    SPMV_TRY(k->Multiply(A, {SPMVCUDA_MULT, v, nullptr, false, nullptr, &dot}, g.n, stream, &g.partials));
   return k->AddSums<N, DECISION>(g, true, stream, separate);
 }
 

@@ -401,7 +401,7 @@ cudaError_t Launch(unsigned grid, unsigned block, const Args &args, cudaStream_t
     made.Choose((const void *)FUNCTION);
     return made;
   }();
-  return kernel.LaunchWith(grid, block, &args, form, v, stream, shared, true);
+  return kernel.LaunchWith(grid, block, &args, form, v, stream, shared);
 }
 
 // Calls f with the preconditioner as a type whose `value` is a constant. OTHER: the value for APPLIED, such as NONE

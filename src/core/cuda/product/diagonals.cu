@@ -72,10 +72,11 @@ struct Diagonals : DiagonalStore {
     call->kernel = &kernel[use];
     call->grid   = Blocks(args.slices, BLOCK / WARP * args.slices_of_warp);
     call->block  = BLOCK;
-    Args &own    = Arguments(*this, args, use, p, call);
-    if (use == MULT) own.last_blocks = LastBlocks(value.Bytes());
     // Boundary rows are often the first and the last ones: they are moved to the middle, when the halo has arrived
-    if (own.offdiag.halo) own.block_shift = call->grid / 2;
+    const unsigned shift = use == FUSED ? call->grid / 2 : 0;
+    Args          &own   = Arguments(*this, args, use, p, call);
+    own.block_shift      = shift;
+    if (!HasSums(use)) own.last_blocks = LastBlocks(value.Bytes());
     return true;
   }
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override

@@ -32,9 +32,8 @@ struct DiagonalArgs {
   FrequentPattern frequent;
   bool            settled;     // wait for the previous kernel only before x is read: see Kernel
   unsigned        last_blocks; // see AwaitInTurn()
-  // FUSED, with a halo: thread block b works on the slices of block b + block_shift, modulo the grid; otherwise 0
-  unsigned    block_shift;
-  Offdiagonal offdiag;
+  // FUSED: thread block b of those with rows works on the slices of block b + block_shift, modulo their number
+  unsigned block_shift;
 };
 
 // The product accesses .x and .y directly, and compares pattern_of_slice[].x with 0 directly: functions, or a variable,

@@ -198,17 +198,20 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   if constexpr (USE == DOTS) {
     if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
   }
-  const int                  slot  = USE == FUSED && args.offdiag.halo ? __ldg(args.offdiag.slot + s) : -1;
+  int slot = -1;
+  if constexpr (USE == FUSED) slot = DotOf(arguments)->Slot(unit);
   const int                  total = STEPS ? STEPS : args.steps;
   const int64_t              first = UNIFORM ? (int64_t)s * total : args.first_value[s];
   const int                  steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
   SliceProduct<V, BS, STEPS> product(args, s, pattern, first, form, x, unit);
   Scalar(&d)[BS] = product.d;
   product.AddAll(steps);
-  const Waited waited = LATE<BS> && !STEPS ? AwaitLate<USE>() : Waited::Before(); // if the slice has no steps
+  const Waited waited = LATE<BS> && !STEPS ? AwaitPrevious() : Waited::Before(); // if the slice has no steps
   // A lane past the end has no entry in any step. Without loops or inner products, it is not here
   const bool writes = (!HasSums(USE) && !LOOPS) || unit < args.units;
-  if (USE == FUSED && writes) args.offdiag.Add<BS>(slot, unit, d);
+  if constexpr (USE == FUSED) {
+    if (writes) DotOf(arguments)->template AddOffdiagonal<BS, 2>(slot, unit, d);
+  }
   if constexpr (USE == DOTS) {
 #pragma unroll
     for (int i = 0; i < BS; i++) {
@@ -235,15 +238,15 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, USE) / BLOCK)
 {
   const Args &args  = ArgsOf(arguments);
   unsigned    block = blockIdx.x;
-  if (USE == FUSED) {
+  if constexpr (USE == FUSED) {
+    if (DotOf(arguments)->Sends(&block, x)) return;
+    const unsigned blocks = gridDim.x - DotOf(arguments)->exchange.blocks;
     block += args.block_shift;
-    if (block >= gridDim.x) block -= gridDim.x;
-    LetNextBegin();
+    if (block >= blocks) block -= blocks;
   }
   const int warp                           = (int)((block * blockDim.x + threadIdx.x) / WARP);
   PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
-  if (USE == FUSED ? blockIdx.x == 0 && threadIdx.x < WARP : !LATE<BS> || !args.settled)
-    AwaitPrevious(); // one warp waits, so that all previous work is done when all warps are
+  if (!LATE<BS> || !args.settled) AwaitPrevious();
   const auto multiply = [&](int s, int2 pattern) {
     MultiplySlice<V, BS, STEPS, LENGTHS, USE>(arguments, s, pattern, form, x, z, y, sums);
   };

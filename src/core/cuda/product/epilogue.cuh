@@ -3,6 +3,7 @@
 */
 #pragma once
 
+#include "offdiagonal.cuh"
 #include "core/cuda/stores.cuh"
 
 namespace spmv {
@@ -96,26 +97,35 @@ struct Dots {
   }
 };
 
-// The epilogue of a kernel for this use; without one, the type only gives the number of sums a size
-template <Use USE> using EpilogueOf = std::conditional_t<USE == DOTS, Dots, Dot>;
+// What a kernel for this use has besides the product; for MULT, the type only gives the number of sums a size
+template <Use USE>
+using EpilogueOf = std::conditional_t<USE == DOTS, Dots, std::conditional_t<USE == FUSED, WithHalo, Dot>>;
 template <class A, class D> struct WithDot {
   A args;
   D dot;
 };
-template <class A, Use USE> using ArgumentsOf = std::conditional_t<HasSums(USE), WithDot<A, EpilogueOf<USE>>, A>;
+template <class A, Use USE>
+using ArgumentsOf = std::conditional_t<HasSums(USE) || USE == FUSED, WithDot<A, EpilogueOf<USE>>, A>;
 
-// Puts the arguments of a store's kernel in place: with the epilogue, and with the off-diagonal block or, before the
-// previous kernel has ended, what may be read of the matrix
+// Puts the arguments of a store's kernel in place: with the epilogue or the exchange, and with what may be read of the
+// matrix before the previous kernel has ended. Adds the thread blocks that send to those of the grid
 template <class A>
 A &Arguments(const _n_SpMVCudaStore &store, const A &args, Use use, const Product &p, KernelCall *call)
 {
-  A &own = use == DOTS  ? call->Take(WithDot<A, Dots>{args, *p.dots}).args
-           : use == DOT ? call->Take(WithDot<A, Dot>{args, *p.dot}).args
-                        : call->Take(args);
-  if (use != FUSED)
-    own.settled = store.settled;
-  else if (p.halo)
-    own.offdiag = store.fused->With(p.halo);
+  WithHalo halo = {};
+  if (use == FUSED && p.exchange) {
+    // without a halo, the fused block may be an earlier one
+    const OffdiagonalRows *rows = p.receives && p.exchange->places ? store.fused.get() : nullptr;
+    halo.exchange               = *p.exchange;
+    if (rows) halo.offdiag = {rows->slot, rows->start, rows->col, rows->value};
+    if (p.receives) halo.all = p.exchange->blocks + (rows ? (unsigned)rows->units : 0);
+    call->grid += p.exchange->blocks;
+  }
+  A &own      = use == DOTS    ? call->Take(WithDot<A, Dots>{args, *p.dots}).args
+                : use == DOT   ? call->Take(WithDot<A, Dot>{args, *p.dot}).args
+                : use == FUSED ? call->Take(WithDot<A, WithHalo>{args, halo}).args
+                               : call->Take(args);
+  own.settled = store.settled;
   return own;
 }
 

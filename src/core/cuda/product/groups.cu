@@ -35,7 +35,7 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
 {
   const Slice self  = ReadSlice(args, s);
   const int   rows  = Rows(self.shape);
-  const bool  wait  = USE != FUSED && args.settled;
+  const bool  wait  = args.settled;
   int         first = IsPart(self.shape) || lane >= Units(self.shape) ? -1 : __ldg(args.order + self.first + lane);
   Scalar      d[MOST];
 
@@ -51,12 +51,12 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
   case 7: add_group<V, 7>(args, self, lane, form, wait, x, d); break;
   default: add_group<V, 8>(args, self, lane, form, wait, x, d);
   }
-  const Waited waited = AwaitLate<USE>(); // if the slice has no steps
+  const Waited waited = AwaitPrevious(); // if the slice has no steps
   if (!AddLanes(args, self, lane, d, &first, !HasSums(USE), rows) || first < 0) return;
-  if (USE == FUSED && args.offdiag.halo) {
+  if constexpr (USE == FUSED) {
 #pragma unroll 1
     for (int i = 0; i < MOST; i++) { // the sums take turns in d[0], so that the code exists only once
-      if (i < rows) args.offdiag.Add<1>(__ldg(args.offdiag.slot + (first + i) / WARP), first + i, d);
+      if (i < rows) dot->template AddOffdiagonal<1, 4>(dot->Slot(first + i), first + i, d);
       const Scalar own = d[0];
 #pragma unroll
       for (int k = 1; k < MOST; k++) d[k - 1] = d[k];
@@ -78,11 +78,14 @@ template <class V, Use USE>
 __global__ void __launch_bounds__(BLOCK, sizeof(Scalar) > 8 ? 2 : 3)
     groups(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
-  const Args &args = ArgsOf(arguments);
-  const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  PetscReal   sums[EpilogueOf<USE>::NUMBERS] = {};
-  if (USE == FUSED) LetNextBegin();
-  if (USE == FUSED ? s == 0 : !args.settled) AwaitPrevious();
+  const Args &args  = ArgsOf(arguments);
+  unsigned    block = blockIdx.x;
+  if constexpr (USE == FUSED) {
+    if (DotOf(arguments)->Sends(&block, x)) return;
+  }
+  const int s = (int)((block * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
+  if (!args.settled) AwaitPrevious();
   if (s < args.slices) multiply<V, USE>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
   if constexpr (HasSums(USE)) {
     AwaitPrevious();

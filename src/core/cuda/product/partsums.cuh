@@ -29,10 +29,18 @@ template <class R> struct PartialSum { // real
   {
     return Traits<R>::same(a, vacant());
   }
+  // any other NaN. Sums of NaNs may have the bits of a NaN in A or x
+  static __device__ R present(R sum)
+  {
+    return is_vacant(sum) ? with_bits(INT64_MAX) : sum;
+  }
   static __device__ void hand(R *place, R sum)
   {
-    // any other NaN. Sums of NaNs may have the bits of a NaN in A or x
-    StoreRelaxed(place, is_vacant(sum) ? with_bits(INT64_MAX) : sum);
+    StoreRelaxed(place, present(sum));
+  }
+  static __device__ void send(R *place, R number) // to another device
+  {
+    StoreRelaxedSystem(place, present(number));
   }
 };
 
@@ -50,6 +58,11 @@ template <class R> struct PartialSum<Complex<R>> {
   {
     T::hand(&place->re, sum.re);
     T::hand(&place->im, sum.im);
+  }
+  static __device__ void send(Complex<R> *place, Complex<R> number)
+  {
+    T::send(&place->re, number.re);
+    T::send(&place->im, number.im);
   }
 };
 using Partial = PartialSum<Scalar>;

@@ -50,7 +50,7 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
 {
   const int  units = Units(self.shape);
   const bool part  = U == 1 && IsPart(self.shape);
-  const bool wait  = USE != FUSED && args.settled;
+  const bool wait  = args.settled;
   Scalar     d[U * BS];
   int        unit[U];
 
@@ -62,17 +62,14 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
     for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
   }
   add_slice<V, BS, U>(args, self, lane, form, wait, x, d);
-  const Waited waited = AwaitLate<USE>(); // if the slice has no steps
+  const Waited waited = AwaitPrevious(); // if the slice has no steps
   if constexpr (U == 1) {
     if (!AddLanes(args, self, lane, d, unit, !HasSums(USE))) return;
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
     if (unit[u] < 0) continue;
-    if (USE == FUSED && args.offdiag.halo) {
-      const int slot = __ldg(args.offdiag.slot + unit[u] / WARP);
-      args.offdiag.Add<BS>(slot, unit[u], d + u * BS);
-    }
+    if constexpr (USE == FUSED) dot->template AddOffdiagonal<BS, 4>(dot->Slot(unit[u]), unit[u], d + u * BS);
     const int64_t r = (int64_t)unit[u] * BS;
     if constexpr (USE == DOTS) {
 #pragma unroll
@@ -115,12 +112,14 @@ template <class V, int BS, bool MANY, Use USE>
 __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
     slices(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
-  const Args &args = ArgsOf(arguments);
-  const int   s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  PetscReal   sums[EpilogueOf<USE>::NUMBERS] = {};
-  if (USE == FUSED) LetNextBegin();
-  // one warp waits, so that all previous work is done when all warps are
-  if (USE == FUSED ? s == 0 : !args.settled) AwaitPrevious();
+  const Args &args  = ArgsOf(arguments);
+  unsigned    block = blockIdx.x;
+  if constexpr (USE == FUSED) {
+    if (DotOf(arguments)->Sends(&block, x)) return;
+  }
+  const int s = (int)((block * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
+  if (!args.settled) AwaitPrevious();
   if (s < args.slices) multiply<V, BS, MANY, USE>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
   if constexpr (HasSums(USE)) {
     AwaitPrevious();
@@ -135,11 +134,14 @@ __global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::T
 {
   const Args &args = ArgsOf(arguments);
   const int   lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  const bool  wait                           = USE != FUSED && args.settled;
+  const bool  wait                           = args.settled;
   PetscReal   sums[EpilogueOf<USE>::NUMBERS] = {};
-  if (USE == FUSED) LetNextBegin();
-  if (USE == FUSED ? blockIdx.x == 0 && warp == 0 : !args.settled) AwaitPrevious(); // as in slices()
-  const int4 t   = LoadOrdered((const int4 *)args.tile + blockIdx.x);               // a Tile
+  unsigned    block                          = blockIdx.x;
+  if constexpr (USE == FUSED) {
+    if (DotOf(arguments)->Sends(&block, x)) return;
+  }
+  if (!args.settled) AwaitPrevious();
+  const int4 t   = LoadOrdered((const int4 *)args.tile + block); // a Tile
   InTile     own = {x, args.list + t.z, t.w - t.z, true};
   for (int s = t.x + warp; s < t.y; s += TILE_BLOCK / WARP) {
     Slice self = ReadSlice(args, s);
@@ -316,7 +318,7 @@ struct Slices : SlicedStore {
     call->block  = tile ? TILE_BLOCK : BLOCK;
     call->shared = tile ? (size_t)most * sizeof(Scalar) : 0;
     Args &own    = Arguments(*this, args, use, p, call);
-    if (use == MULT) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
+    if (!HasSums(use)) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
     return true;
   }
   unsigned Grid() const
@@ -396,8 +398,8 @@ cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGr
   SPMV_TRY(s->value.AllocZero((size_t)s->steps * WARP * bs * bs * StoredSize(single), stream));
   uint64_t policy;
   SPMV_TRY(ChoosePolicy(s->value.Bytes(), (size_t)(csr.m + csr.n) * sizeof(Scalar), stream, &policy));
-  s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial, s->arrived,
-             policy,         false,    0,        {},       s->tile,          s->list};
+  s->args = {s->args.slices, s->slice, s->order, s->parts, (char *)s->value, s->index, s->partial,
+             s->arrived,     policy,   false,    0,        s->tile,          s->list};
   return WithStored(single, [&](auto type) { return s->Pick(type); });
 }
 

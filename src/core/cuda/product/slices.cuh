@@ -96,7 +96,6 @@ struct SliceArgs {
   uint64_t     policy;      // for loads of values, see L2Policy()
   bool         settled;     // wait for the previous kernel only before x is read: see Kernel
   unsigned     last_blocks; // see AwaitInTurn()
-  Offdiagonal  offdiag;     // for products with a halo
   const Tile  *tile;        // NULL: there are no tiles
   const int   *list;        // of the tiles' columns: a slice has distances from its base in the list
 };

@@ -83,9 +83,8 @@ PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char te
    Advanced Options Database Keys:
 +  -pc_gamg_device <bool>       - on a GPU, set `PCGAMG` up there if possible (default true), see docs/gamg.md
 .  -mat_spmv_compress <bool>    - use diagonals and node blocks, which imply column indices (default true)
-.  -mat_spmv_halo_rows <fraction> - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the fused product to be
+-  -mat_spmv_halo_rows <fraction> - largest fraction of a rank's rows that may be boundary rows (rows with off-process columns) for the fused product to be
                                     used (default 0.1)
--  -mat_spmv_halo_early <bool>  - for GPUs of one node, start each product together with its halo exchange instead of after it (default true)
 
    Level: beginner
 

@@ -267,8 +267,7 @@ typedef enum {
 PETSC_INTERN const char *const SpMVHaloTypes[];
 typedef struct {
   SpMVHaloType type;
-  PetscReal    rows;  /* maximum fraction of boundary rows, whose off-diagonal entries the fused product adds */
-  PetscBool    early; /* with peer exchange, start the product together with the exchange */
+  PetscReal    rows; /* maximum fraction of boundary rows, whose off-diagonal entries the fused product adds */
 } SpMVHaloOptions;
 
 /* What our symbolic phase of a product of matrices does in addition to PETSc's */

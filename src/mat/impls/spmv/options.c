@@ -64,17 +64,14 @@ PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOp
   const char *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
 
   PetscFunctionBegin;
-  o->type  = SPMV_HALO_AUTO;
-  o->rows  = 0.1;
-  o->early = PETSC_TRUE;
+  o->type = SPMV_HALO_AUTO;
+  o->rows = 0.1;
   SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
   PetscCall(PetscOptionsEnum("-mat_spmv_halo", "How GPUs exchange the halo", spmv->format->name, SpMVHaloTypes,
                              (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));
   PetscCall(PetscOptionsReal("-mat_spmv_halo_rows",
                              "Largest fraction of boundary rows for the fused product to be used", spmv->format->name,
                              o->rows, &o->rows, NULL));
-  PetscCall(PetscOptionsBool("-mat_spmv_halo_early", "With peer exchange, start the product together with the exchange",
-                             spmv->format->name, o->early, &o->early, NULL));
   PetscOptionsEnd();
   PetscCheck(o->rows >= 0 && o->rows <= 1, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
              /* NaN fails both comparisons */

@@ -317,12 +317,6 @@ PetscBool SpMVHaloUsesPetsc(SpMVHalo halo)
   return halo->petsc;
 }
 
-PetscBool SpMVHaloUsesPeer(SpMVHalo halo)
-{
-  return (PetscBool)(halo->one.core && halo->transport == SPMV_TRANSPORT_PEER &&
-                     (halo->send.peers || halo->receive.peers));
-}
-
 const char *SpMVHaloDescribe(SpMVHalo halo)
 {
   return halo->text;

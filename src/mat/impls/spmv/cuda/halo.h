@@ -20,9 +20,7 @@ PETSC_INTERN PetscErrorCode SpMVHaloCreate(MPI_Comm, PetscLayout cmap, PetscInt 
                                            SpMVHaloType, SpMVHalo *);
 PETSC_INTERN PetscErrorCode SpMVHaloDestroy(SpMVHalo *);
 PETSC_INTERN PetscBool      SpMVHaloUsesPetsc(SpMVHalo);
-/* An exchange is one kernel in the product's stream, and this rank takes part in it */
-PETSC_INTERN PetscBool   SpMVHaloUsesPeer(SpMVHalo);
-PETSC_INTERN const char *SpMVHaloDescribe(SpMVHalo); /* the same text on all ranks */
+PETSC_INTERN const char    *SpMVHaloDescribe(SpMVHalo); /* the same text on all ranks */
 
 /* The core's halo of one column or of several, NULL if no rank has anything to exchange; its array on the device, with
    leading dimension ld, NULL if this rank has no halo */

@@ -53,18 +53,18 @@ typedef struct {
   methods launch it: SpMVMultPlanLaunch()
 */
 typedef struct {
-  Mat            block[2]; /* the diagonal and the off-diagonal block, or a sequential matrix */
-  SpMVKey        of[2];    /* their states */
-  PetscInt64     epoch;    /* SpMVMultPlanEpoch when the plan was made */
-  PetscBool      transpose;
-  SpMVCudaStore  store[2]; /* NULL: a function of the block multiplies, or the kernel of store[0] (fused) */
-  SpMVHalo       halo;     /* NULL for a sequential matrix */
-  SpMVCudaHalo   exchange; /* NULL: there is none */
-  SpMVCudaBegin  begin;    /* the diagonal block's product, with regard to the exchange */
-  PetscScalar   *received; /* the halo, with leading dimension ld; NULL: this rank has none */
-  PetscInt       ld;
-  PetscBool      fused; /* the diagonal block's kernel adds the off-diagonal block's product */
-  PetscLogDouble nonzeros[2], rows;
+  Mat              block[2]; /* the diagonal and the off-diagonal block, or a sequential matrix */
+  SpMVKey          of[2];    /* their states */
+  PetscInt64       epoch;    /* SpMVMultPlanEpoch when the plan was made */
+  PetscBool        transpose;
+  SpMVCudaStore    store[2]; /* NULL: a function of the block multiplies, or the kernel of store[0] (fused) */
+  SpMVHalo         halo;     /* NULL for a sequential matrix */
+  SpMVCudaHalo     exchange; /* NULL: there is none */
+  PetscScalar     *received; /* the halo, with leading dimension ld; NULL: this rank has none */
+  PetscInt         ld;
+  SpMVCudaExchange sends;    /* the diagonal block's kernel sends; NULL: it does not */
+  PetscBool        receives; /* it also receives, and adds the off-diagonal block's product (fused) */
+  PetscLogDouble   nonzeros[2], rows;
 } SpMVMultPlan;
 
 /* Plans made before the latest change of this number are out of date: a store or a halo has been freed since */
@@ -73,7 +73,7 @@ PETSC_INTERN PetscInt64 SpMVMultPlanEpoch;
 /* The whole product is launches of our kernels */
 static inline PetscBool SpMVMultPlanIsWhole(const SpMVMultPlan *plan)
 {
-  return (PetscBool)(plan->store[0] && (!plan->received || plan->fused || plan->store[1]));
+  return (PetscBool)(plan->store[0] && (!plan->received || plan->receives || plan->store[1]));
 }
 
 typedef enum {

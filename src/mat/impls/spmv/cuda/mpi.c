@@ -59,25 +59,33 @@ static PetscErrorCode SpMVMultPlanBlock(const SpMVMultPlan *plan, int k, SpMVCud
 /* The off-diagonal block's product runs first, so that its values are sent to their ranks during the other product */
 static PetscErrorCode SpMVMultPlanLaunchTranspose(const SpMVMultPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
 {
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
   PetscFunctionBegin;
   if (plan->received)
-    PetscCall(SpMVMultPlanBlock(plan, 1, (SpMVCudaProduct){.form = p.form, .x = p.x, .y = plan->received}, stream));
+    ierr = SpMVMultPlanBlock(plan, 1, (SpMVCudaProduct){.form = p.form, .x = p.x, .y = plan->received}, stream);
   PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseBegin(plan->exchange, stream)));
-  PetscCall(SpMVMultPlanBlock(plan, 0, p, stream));
+  if (!ierr) ierr = SpMVMultPlanBlock(plan, 0, p, stream);
   PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseEnd(plan->exchange, p.y, stream)));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
   The diagonal block's product runs while the halo arrives, followed by the off-diagonal block's product. With peers,
-  the exchange and the diagonal block's product are one kernel each, and this kernel may add the off-diagonal block's
-  product. The halos of several columns are exchanged SPMV_HALO_COLUMNS at a time. An exchange at the same time as their
-  product needs a second stream, which costs more than a short product hides.
+  the diagonal block's kernel may send to them, and may also receive from them and add the off-diagonal block's product.
+  The halos of several columns are exchanged SPMV_HALO_COLUMNS at a time. An exchange at the same time as their product
+  needs a second stream, which costs more than a short product hides.
+
+  If this rank cannot multiply, it exchanges nevertheless, because the other ranks count on it. SpMVCudaMult() fails
+  before it launches the kernel that exchanges, or because the device has failed. After that, and after an error of the
+  exchange itself, the other ranks cannot continue.
 */
 PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
 {
   const PetscReal       least = 8000000; /* entries times columns: their product takes 20 us on an H200 */
   const SpMVCudaColumns c     = p.columns ? *p.columns : (SpMVCudaColumns){0, 0, 0, 1};
+  PetscErrorCode        ierr  = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (!plan->exchange) {
@@ -86,28 +94,29 @@ PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *plan, SpMVCudaProduct p, c
   }
   /* before and after all work with the halo: programs may change streams between products */
   PetscCallCUDA(SpMVCudaHaloEnter(plan->exchange, stream));
-  p.begin = plan->begin;
-  p.halo  = plan->fused ? plan->received : NULL;
-  if (plan->transpose) PetscCall(SpMVMultPlanLaunchTranspose(plan, p, stream));
+  p.exchange = plan->sends;
+  p.receives = plan->receives;
+  if (plan->transpose) ierr = SpMVMultPlanLaunchTranspose(plan, p, stream);
   for (PetscInt64 first = 0; first < c.count && !plan->transpose; first += SPMV_HALO_COLUMNS) {
     const int       n       = (int)PetscMin(SPMV_HALO_COLUMNS, c.count - first);
     const PetscBool overlap = (PetscBool)(p.columns && !first && plan->nonzeros[0] * (PetscReal)c.count >= least);
     SpMVCudaColumns part    = {plan->ld, c.ldy, c.ldy, n};
     PetscScalar    *y       = p.y + first * c.ldy;
 
-    PetscCall(
-        SpMVHaloCheck(plan->halo, SpMVCudaHaloBegin(plan->exchange, n, p.x + first * c.ldx, c.ldx, overlap, stream)));
-    if (!first) PetscCall(SpMVMultPlanBlock(plan, 0, p, stream));
-    /* with peers, the halo has arrived when the exchange's kernel ends */
-    if (plan->begin == SPMVCUDA_BEGIN_ALONE)
-      PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloEnd(plan->exchange, stream)));
-    if (plan->received && !plan->fused)
-      PetscCall(SpMVMultPlanBlock(
+    if (plan->sends) ierr = SpMVMultPlanBlock(plan, 0, p, stream);
+    if (!plan->sends || ierr)
+      PetscCall(
+          SpMVHaloCheck(plan->halo, SpMVCudaHaloBegin(plan->exchange, n, p.x + first * c.ldx, c.ldx, overlap, stream)));
+    if (!plan->sends && !first) ierr = SpMVMultPlanBlock(plan, 0, p, stream);
+    if (!plan->receives || ierr) PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloEnd(plan->exchange, stream)));
+    if (plan->received && !plan->receives && !ierr)
+      ierr = SpMVMultPlanBlock(
           plan, 1,
           (SpMVCudaProduct){.form = p.form, .x = plan->received, .z = y, .y = y, .columns = p.columns ? &part : NULL},
-          stream));
+          stream);
   }
   PetscCallCUDA(SpMVCudaHaloLeave(plan->exchange, stream));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -219,14 +228,16 @@ static PetscErrorCode MatSpMVMakePlan_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVMultPla
   plan->halo      = e->halo;
   PetscCall(SpMVHaloGet(e->halo, (PetscBool)(kind == SPMV_PLAN_COLUMNS), &plan->exchange, &plan->received, &plan->ld));
   PetscCall(SpMVMultPlanSetStore(plan, kind, 0));
-  if (kind == SPMV_PLAN_MULT && plan->store[0] && SpMVHaloUsesPeer(e->halo)) {
-    plan->begin = e->options.early ? SPMVCUDA_BEGIN_WITH_EXCHANGE : SPMVCUDA_BEGIN_AFTER_EXCHANGE;
+  if (kind == SPMV_PLAN_MULT && plan->store[0] && plan->exchange && SpMVCudaSends(plan->store[0]))
+    plan->sends = SpMVCudaHaloGetExchange(plan->exchange);
+  if (plan->sends && !plan->received)
+    plan->receives = PETSC_TRUE; /* nothing but the peers' signals */
+  else if (plan->sends && !plan->block[1]->boundtocpu) {
     PetscCall(MatSpMVGet(plan->block[0], &own));
-    if (plan->received && !plan->block[1]->boundtocpu)
-      PetscCall(MatSpMVUpdateFused_SeqCUDA(own, plan->block[1], e->options.rows, &plan->fused));
-    if (plan->fused) plan->nonzeros[0] += own->cuda->fused.key.nz;
+    PetscCall(MatSpMVUpdateFused_SeqCUDA(own, plan->block[1], e->options.rows, &plan->receives));
+    if (plan->receives) plan->nonzeros[0] += own->cuda->fused.key.nz;
   }
-  if (plan->received && !plan->fused) PetscCall(SpMVMultPlanSetStore(plan, kind, 1));
+  if (plan->received && !plan->receives) PetscCall(SpMVMultPlanSetStore(plan, kind, 1));
   for (int k = 0; k < 2; k++) SpMVKeySet(&plan->of[k], plan->block[k]);
   plan->epoch = SpMVMultPlanEpoch;
   PetscFunctionReturn(PETSC_SUCCESS);
