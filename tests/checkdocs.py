@@ -70,8 +70,8 @@ def tiles(matrix):
 
 
 def gamg(matrix):
-    both = [each(f"gamg {column} {matrix}", "aij", "sellp") for column in ("setup", "again")]
-    return both[0] + both[1] + [get(f"gamg {column} {matrix} sellp")[0] for column in ("first", "second")]
+    both = [each(f"gamg {column} ranks=1 {matrix}", "aij", "sellp") for column in ("setup", "again")]
+    return both[0] + both[1] + [get(f"gamg {column} ranks=1 {matrix} sellp")[0] for column in ("first", "second")]
 
 
 def small_solves(name):
