@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # PETSc 3.26.1: MatAIJGetLocalMat() of a parallel matrix of type aijperm or aijsell, which are derived from aij.
-# Guess: as its manual page says, the local rows as a sequential matrix, which for aij it is.
-# Seen: only the name mpiaij counts: of the derived types it returns the parallel matrix itself, without an error.
+# Guess: a sequential matrix of the local rows, as its manual page says and as for aij.
+# Seen: it compares the type's name with mpiaij only; for derived types it returns the parallel matrix itself, without
+# an error.
 . "$(dirname "$0")/lib.sh"
 petsc 3.26.1
 compile <<'END'

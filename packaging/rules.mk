@@ -12,7 +12,7 @@ moddir     ?= $(includedir)
 
 cmakedir := $(libdir)/cmake/petscspmv
 pcdir    := $(libdir)/pkgconfig
-# All that install installs and uninstall removes, but for the man pages
+# All that install installs and uninstall removes, except for the man pages
 INSTALLED = $(libdir)/$(SONAME) $(libdir)/libpetscspmv.so $(includedir)/petscspmv.h $(includedir)/petscspmv.F90 $(pcdir)/petscspmv.pc \
             $(cmakedir)/petscspmvConfig.cmake $(cmakedir)/petscspmvConfigVersion.cmake \
             $(libdir)/libpetscspmv_fortran.a $(moddir)/petscspmv.mod $(pcdir)/petscspmv-fortran.pc $(bindir)/petscspmv-doctor

@@ -27,7 +27,7 @@ static char help[] =
    All types run in one process on copies of one matrix, and take turns within each repetition, so that a temporary
    slowdown of the machine affects all of them. Each type's product is compared row by row with AIJ's on the host,
    before and after timing and after the values have changed, and the program fails if one is wrong. bench/products/run runs it
-   on the default set and draws the result.
+   on the default set.
 
    Columns: time and rate of a product in cache ("warm") and out of cache ("cold") and their ratio to AIJ, larger is
    faster; "convert" is MatConvert() from AIJ, including its copy; "first" is the time of the first product minus the

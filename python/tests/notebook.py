@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the cells of a notebook one after the other, without Jupyter: notebook.py [-write] FILE
 
-What cells print must be what the notebook has, but for numbers with a point, such as times. -write writes it into the notebook.
+What cells print must be what the notebook has, except for numbers with a point, such as times. -write writes it into the notebook.
 """
 
 import ast

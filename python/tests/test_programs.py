@@ -16,6 +16,6 @@ def test_program(python, tmp_path, name, ranks):
 
 
 def test_notebook(python, root):
-    """Its cells print what is stored in it, but for times."""
+    """Its cells print what is stored in it, except for times."""
     pytest.importorskip("scipy")
     python(Path(__file__).with_name("notebook.py"), root / "examples/first.ipynb")

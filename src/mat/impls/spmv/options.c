@@ -70,8 +70,8 @@ PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOp
   PetscCall(PetscOptionsEnum("-mat_spmv_halo", "How GPUs exchange the halo", spmv->format->name, SpMVHaloTypes,
                              (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));
   PetscCall(PetscOptionsReal("-mat_spmv_halo_rows",
-                             "Largest fraction of boundary rows for the fused product to be used", spmv->format->name,
-                             o->rows, &o->rows, NULL));
+                             "Largest fraction of boundary rows for the product's kernel to add the off-diagonal block",
+                             spmv->format->name, o->rows, &o->rows, NULL));
   PetscOptionsEnd();
   PetscCheck(o->rows >= 0 && o->rows <= 1, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
              /* NaN fails both comparisons */
