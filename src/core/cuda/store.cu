@@ -111,7 +111,10 @@ PetscBool SpMVCudaSends(SpMVCudaStore store)
 {
   const Product p = {SPMVCUDA_MULT, {}};
   KernelCall    call;
-  return (PetscBool)(store->For(FUSED, p, &call) && call.grid && call.kernel->Load() == cudaSuccess);
+  if (!store->For(FUSED, p, &call) || !call.grid) return PETSC_FALSE;
+  if (call.kernel->Load() == cudaSuccess) return PETSC_TRUE;
+  ForgetErrors();
+  return PETSC_FALSE;
 }
 
 // ------------------------------------------------------------------------------------------------ the rest

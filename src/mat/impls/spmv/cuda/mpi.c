@@ -64,6 +64,9 @@ static PetscErrorCode SpMVMultPlanLaunchTranspose(const SpMVMultPlan *plan, SpMV
   PetscFunctionBegin;
   if (plan->received)
     ierr = SpMVMultPlanBlock(plan, 1, (SpMVCudaProduct){.form = p.form, .x = p.x, .y = plan->received}, stream);
+  /* NaNs, so that the other ranks do not take the values of an earlier product for these */
+  if (ierr && plan->received)
+    (void)cudaMemsetAsync(plan->received, 0xff, (size_t)plan->ld * sizeof(PetscScalar), stream);
   PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseBegin(plan->exchange, stream)));
   if (!ierr) ierr = SpMVMultPlanBlock(plan, 0, p, stream);
   PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseEnd(plan->exchange, p.y, stream)));
