@@ -189,7 +189,7 @@ static PetscErrorCode Alternate(Test *t, Record *r)
   for (int k = 0; k < 2; k++) {
     PetscCall(Destroy(&B[k], &C[k]));
   }
-  PetscCall(MatDestroy(&A));
+  PetscCall(Destroy(&A, &u, &v));
   PetscCall(PetscFree(x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
