@@ -73,24 +73,13 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
   }
 }
 
-// DOT, DOTS: as in slices.cu
 template <class V, Use USE>
 __global__ void __launch_bounds__(BLOCK, sizeof(Scalar) > 8 ? 2 : 3)
     groups(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
-  const Args &args  = ArgsOf(arguments);
-  unsigned    block = blockIdx.x;
-  if constexpr (USE == FUSED) {
-    if (DotOf(arguments)->Sends(&block, x)) return;
-  }
-  const int s = (int)((block * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
-  if (!args.settled) AwaitPrevious();
-  if (s < args.slices) multiply<V, USE>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
-  if constexpr (HasSums(USE)) {
-    AwaitPrevious();
-    DotOf(arguments)->Store(sums);
-  }
+  EachSlice<USE>(arguments, x, [&](int s, int lane, PetscReal(&sums)[EpilogueOf<USE>::NUMBERS]) {
+    multiply<V, USE>(ArgsOf(arguments), DotOf(arguments), sums, s, lane, form, x, z, y);
+  });
 }
 
 } // namespace

@@ -205,4 +205,24 @@ __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &sel
   return true;
 }
 
+// A kernel whose warps multiply a slice each: multiply(slice, lane, sums). FUSED: its first thread blocks send. DOT,
+// DOTS: all threads take part until the end
+template <Use USE, class A, class F>
+__device__ __forceinline__ void EachSlice(const A &arguments, const Scalar *x, F multiply)
+{
+  const auto &args  = ArgsOf(arguments);
+  unsigned    block = blockIdx.x;
+  if constexpr (USE == FUSED) {
+    if (DotOf(arguments)->Sends(&block, x)) return;
+  }
+  const int s = (int)((block * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
+  PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
+  if (!args.settled) AwaitPrevious();
+  if (s < args.slices) multiply(s, lane, sums);
+  if constexpr (HasSums(USE)) {
+    AwaitPrevious();
+    DotOf(arguments)->Store(sums);
+  }
+}
+
 } // namespace spmv

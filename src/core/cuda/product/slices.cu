@@ -107,24 +107,14 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
 // 64 registers per thread
 template <int BS, bool MANY> constexpr int RESIDENT = BS > 1 || sizeof(Scalar) > 8 ? 2 : MANY ? 3 : 4;
 
-// DOT, DOTS: for a square matrix without parts of units; all threads take part until the end
+// DOT, DOTS: for a square matrix without parts of units
 template <class V, int BS, bool MANY, Use USE>
 __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
     slices(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
-  const Args &args  = ArgsOf(arguments);
-  unsigned    block = blockIdx.x;
-  if constexpr (USE == FUSED) {
-    if (DotOf(arguments)->Sends(&block, x)) return;
-  }
-  const int s = (int)((block * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
-  PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
-  if (!args.settled) AwaitPrevious();
-  if (s < args.slices) multiply<V, BS, MANY, USE>(args, DotOf(arguments), sums, s, lane, form, x, z, y);
-  if constexpr (HasSums(USE)) {
-    AwaitPrevious();
-    DotOf(arguments)->Store(sums);
-  }
+  EachSlice<USE>(arguments, x, [&](int s, int lane, PetscReal(&sums)[EpilogueOf<USE>::NUMBERS]) {
+    multiply<V, BS, MANY, USE>(ArgsOf(arguments), DotOf(arguments), sums, s, lane, form, x, z, y);
+  });
 }
 
 // A thread block multiplies a tile
