@@ -358,7 +358,7 @@ struct _n_SpMVCudaBatch {
   int                                  count;
   size_t                               most; // dynamic shared memory of a thread block
   int                                  multiprocessors, perprocessor, perblock; // shared memory, too
-  int                                  clusters;                                // the largest one
+  int                                  clusters = 1;                            // the largest one
 
   cudaError_t Create(const SpMVBatchOptions &, int, const PetscInt *, const PetscInt *, cudaStream_t);
   int         Room(LaunchPlan) const;
@@ -513,11 +513,13 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
   SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerBlockOptin, &perblock));
   SPMV_TRY(DeviceHas(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &perprocessor));
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &multiprocessors));
-  cudaFuncAttributes attributes;
-  SPMV_TRY(cudaFuncGetAttributes(&attributes, cluster::Kernel(SPMV_BATCH_CG)));
-  clusters = attributes.ptxVersion >= 90 ? CLUSTER_MOST : 1; // the code that is used
-  most     = (size_t)perblock - (o.method == SPMV_BATCH_LU ? LU_SHARED : SUMS_SHARED);
-  count    = n;
+  if (o.method == SPMV_BATCH_CG || o.method == SPMV_BATCH_BCGS) { // the query loads the kernel
+    cudaFuncAttributes attributes;
+    SPMV_TRY(cudaFuncGetAttributes(&attributes, cluster::Kernel(o.method)));
+    clusters = attributes.ptxVersion >= 90 ? CLUSTER_MOST : 1; // the code that is used
+  }
+  most  = (size_t)perblock - (o.method == SPMV_BATCH_LU ? LU_SHARED : SUMS_SHARED);
+  count = n;
   std::vector<size_t> cost(n);
   std::vector<int>    order(n);
   for (int p = 0; p < n; p++) {

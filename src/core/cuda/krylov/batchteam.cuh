@@ -13,7 +13,7 @@
 
 struct Team {
   int        id, size;
-  PetscReal *partial; // sums of the warps: two turns of BATCH_SUMS for each warp
+  PetscReal *partial; // sums of all warps of the team: two turns of BATCH_SUMS for each
   int        turn;
 #if TEAM_CLUSTER
   int rank, ranks;

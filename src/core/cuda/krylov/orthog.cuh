@@ -49,7 +49,7 @@ template <int BY = WARP / 2> __device__ __forceinline__ void AddTransposed(Scala
 /*
   The inner products (v[j], x), where x(i) is an entry of x: stores the sums of this thread block. A thread has an entry
   of each vector. go() is called when the first loads are under way; if it is false, nothing more is loaded, and the sums
-  are of no use. go() may differ between threads of a block; all of them reach the barrier below. All threads call it
+  are of no use. go() may differ between warps of a block; all of them reach the barrier below. All threads call it
 */
 template <class X, class Go> __device__ __forceinline__ void InnerProducts(const Basis &g, X x, Go go)
 {
