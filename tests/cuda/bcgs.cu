@@ -123,11 +123,8 @@ static cudaError_t Iterate(const Problem &q, Arrays &a, SpMVCudaKrylov k, cudaSt
 // The main diagonal is so large that some iterations are possible in single precision
 static Problem Make(const char *what, int n, SpMVKrylovPC pc, bool left, SpMVKrylovNorm norm)
 {
-  Problem q   = Unsymmetric<Problem>(what, n);
-  q.set.n     = n;
-  q.set.bs    = pc == SPMV_KRYLOV_PC_BLOCKS || pc == SPMV_KRYLOV_PC_APPLIED ? (n % 7 == 0 ? 7 : n % 3 == 0 ? 3 : 1) : 1;
-  q.d         = Blocks(n, q.set.bs, false);
-  q.set.pc    = pc;
+  Problem q = Unsymmetric<Problem>(what, n);
+  SetPreconditioner(&q, n, pc, false, 1);
   q.set.norm  = norm;
   q.set.left  = left ? PETSC_TRUE : PETSC_FALSE;
   q.set.until = {PETSC_TRUE, PETSC_FALSE, (PetscReal)1e-30, (PetscReal)1e-35, (PetscReal)1e30, 4, 0, -1};

@@ -262,13 +262,10 @@ static void TestCycle(const Problem &q, SpMVCudaKrylov k, cudaStream_t stream, b
 
 static Problem Make(const char *what, int n, int length, SpMVKrylovPC pc, bool left)
 {
-  Problem q  = Unsymmetric<Problem>(what, n);
-  q.set.n    = n;
-  q.set.bs   = pc == SPMV_KRYLOV_PC_BLOCKS || pc == SPMV_KRYLOV_PC_APPLIED ? (n % 7 == 0 ? 7 : n % 3 == 0 ? 3 : 2) : 1;
-  q.d        = Blocks(n, q.set.bs, false);
-  q.set.pc   = pc;
-  q.set.norm = SPMV_KRYLOV_NORM_PRECONDITIONED;
-  q.set.left = left ? PETSC_TRUE : PETSC_FALSE;
+  Problem q = Unsymmetric<Problem>(what, n);
+  SetPreconditioner(&q, n, pc, false, 2);
+  q.set.norm       = SPMV_KRYLOV_NORM_PRECONDITIONED;
+  q.set.left       = left ? PETSC_TRUE : PETSC_FALSE;
   q.set.normalized = pc == SPMV_KRYLOV_PC_APPLIED ? PETSC_TRUE : PETSC_FALSE;
   q.set.haptol     = (PetscReal)1e-30;
   q.set.until      = {PETSC_TRUE, PETSC_FALSE, (PetscReal)1e-30, (PetscReal)1e-35, (PetscReal)1e30, 1000, 0, -1};

@@ -115,11 +115,8 @@ static Problem Make(const char *what, int n, SpMVKrylovPC pc, SpMVKrylovNorm nor
 {
   Problem q{what, Diagonals(what, n, hermitian, shift), {}, {}, {}};
   for (int r = 0; r < n; r++) q.b.push_back(Value());
-  q.set.n    = n;
-  q.set.bs   = pc == SPMV_KRYLOV_PC_BLOCKS || pc == SPMV_KRYLOV_PC_APPLIED ? (n % 7 == 0 ? 7 : n % 3 == 0 ? 3 : 1) : 1;
-  q.d        = Blocks(n, q.set.bs, hermitian);
-  q.set.pc   = pc;
-  q.set.norm = norm;
+  SetPreconditioner(&q, n, pc, hermitian, 1);
+  q.set.norm      = norm;
   q.set.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
   q.set.until     = {PETSC_TRUE, PETSC_FALSE, (PetscReal)1e-4, (PetscReal)1e-30, (PetscReal)1e30, 8, 0, -1};
   return q;

@@ -65,6 +65,18 @@ template <class S> struct ProblemOf {
   S                   set;
 };
 
+// least: the rows of a block where n is a multiple of neither 7 nor 3
+template <class Problem> static void SetPreconditioner(Problem *q, int n, SpMVKrylovPC pc, bool hermitian, int least)
+{
+  q->set.n  = n;
+  q->set.bs = pc == SPMV_KRYLOV_PC_BLOCKS || pc == SPMV_KRYLOV_PC_APPLIED ? (n % 7 == 0   ? 7
+                                                                             : n % 3 == 0 ? 3
+                                                                                          : least)
+                                                                          : 1;
+  q->d      = Blocks(n, q->set.bs, hermitian);
+  q->set.pc = pc;
+}
+
 // Unsymmetric diagonals with a large main diagonal, and a right-hand side
 template <class Problem> static Problem Unsymmetric(const char *what, int n)
 {
