@@ -322,10 +322,12 @@ static PetscErrorCode MatProductSymbolic_SeqSpMVCUDA(Mat C, const SpMVFactors *f
 /* Composed with the second factor of a parallel product during PETSc's symbolic phase */
 typedef struct {
   const Mat_SpMV *spmv; /* of the first factor of our types */
+  Mat             C;    /* the product */
   PetscErrorCode (*parent)(Mat, MatReuse, IS *, Mat *);
 } SpMVMerge;
 
-/* AIJCUSPARSE's function, whose result is a factor of products of blocks: with our type, they get ours */
+/* AIJCUSPARSE's function, whose result is a factor of products of blocks: with our type, they get ours. The product has
+   its type by now, and gets its format before MatSetPreallocationCOO(), by which AIJCUSPARSE sorts on the host */
 static PetscErrorCode MatMPIAIJGetLocalMatMerge_SpMVCUDA(Mat A, MatReuse reuse, IS *columns, Mat *local)
 {
   SpMVMerge *merge;
@@ -333,7 +335,10 @@ static PetscErrorCode MatMPIAIJGetLocalMatMerge_SpMVCUDA(Mat A, MatReuse reuse, 
   PetscFunctionBegin;
   PetscCall(SpMVDataGet((PetscObject)A, SpMVMergeDataName, &merge));
   PetscCall((*merge->parent)(A, reuse, columns, local));
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatSpMVHook(*local, merge->spmv->format, merge->spmv->params));
+  if (reuse == MAT_INITIAL_MATRIX) {
+    PetscCall(MatSpMVHook(*local, merge->spmv->format, merge->spmv->params));
+    PetscCall(MatSpMVHook(merge->C, merge->spmv->format, merge->spmv->params));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -347,6 +352,7 @@ static PetscErrorCode MatProductSymbolic_MPISpMVCUDA(Mat C, PetscErrorCode (*pet
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
   merge.spmv = spmv;
+  merge.C    = C;
   PetscCall(PetscObjectQueryFunction((PetscObject)B, SpMVMergeName, &merge.parent));
   if (!merge.parent || merge.parent == MatMPIAIJGetLocalMatMerge_SpMVCUDA) {
     PetscCall((*petsc)(C));
