@@ -379,27 +379,25 @@ static PetscErrorCode PCGAMGLevelReceive(Mat A, PetscInt k, PCGAMGLevel *level, 
   D is the diagonal of the former, and P = - 1.4 / emax D^-1 A P0. Without entries in a factor nothing is done
 */
 static PetscErrorCode PCGAMGSmooth(Mat A, Mat diagonal, const SpMVCudaCSR *P0, PetscReal emax,
-                                   SpMVCudaTemporary *memory, SpMVCudaCSR *P)
+                                   SpMVCudaSmoother *smoother, SpMVCudaTemporary *memory, SpMVCudaCSR *P)
 {
-  SpMVCudaSmoother smoother;
-  SpMVValues       v, w;
-  PetscInt64       nonzeros;
-  MatInfo          info;
-  void            *array[3];
-  cudaError_t      error = cudaSuccess;
-  PetscErrorCode   ierr;
+  SpMVValues     v, w;
+  PetscInt64     nonzeros;
+  MatInfo        info;
+  void          *array[3];
+  cudaError_t    error = cudaSuccess;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   if (!info.nz_used || !P0->nnz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
   if (diagonal) PetscCall(SpMVValuesGet(diagonal, PETSC_FALSE, &w));
-  PetscCallCUDA(SpMVCudaSmootherCreate(&v.csr, diagonal ? &w.csr : NULL, P0, v.stream, &nonzeros, &smoother));
+  PetscCallCUDA(SpMVCudaSmootherCreate(&v.csr, diagonal ? &w.csr : NULL, P0, v.stream, &nonzeros, smoother));
   ierr = PCGAMGLevelAlloc(A->rmap->n, P0->n, nonzeros, v.stream, memory, P, array);
   if (!ierr)
-    error = SpMVCudaSmootherFill(smoother, &v.csr, diagonal ? &w.csr : NULL, P0, 1.4 / emax, (PetscInt *)array[0],
+    error = SpMVCudaSmootherFill(*smoother, &v.csr, diagonal ? &w.csr : NULL, P0, 1.4 / emax, (PetscInt *)array[0],
                                  (PetscInt *)array[1], (PetscScalar *)array[2], v.stream);
-  PetscCallCUDA(SpMVCudaSmootherDestroy(&smoother));
   if (diagonal) PetscCall(SpMVValuesRestore(diagonal, &w));
   PetscCall(SpMVValuesRestore(A, &v));
   PetscCall(ierr);
@@ -421,10 +419,11 @@ static PetscErrorCode PCGAMGLevelSmooth(Mat A, PetscInt k, PCGAMGLevel *level, P
     PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
     ierr = PCGAMGLevelReceive(A, k, level, &memory[1], &rows);
   }
-  if (!ierr) ierr = PCGAMGSmooth(block[0], NULL, &level->P[0], emax, &memory[0], &P[0]);
+  for (int b = 0; b < 2; b++) PetscCallCUDA(SpMVCudaSmootherDestroy(&level->smoother[b]));
+  if (!ierr) ierr = PCGAMGSmooth(block[0], NULL, &level->P[0], emax, &level->smoother[0], &memory[0], &P[0]);
   if (block[1] && !ierr) {
     P[1].n = rows.n;
-    ierr   = PCGAMGSmooth(block[1], block[0], &rows, emax, &level->memory[1], &P[1]);
+    ierr   = PCGAMGSmooth(block[1], block[0], &rows, emax, &level->smoother[1], &level->memory[1], &P[1]);
   }
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(SpMVCudaFreeTemporary(&memory[1], stream));
