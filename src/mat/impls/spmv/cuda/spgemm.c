@@ -220,8 +220,8 @@ static PetscErrorCode SpMVSpGEMMPlanAgain(Mat C, const SpMVFactors *f, SpMVSpGEM
 
 /* ---------------------------------------------------------------- the numeric phase */
 
-/* MatPtAP() and its likes multiply at once: the device does so while the host makes the pattern of the result. Not if
-   there is no room */
+/* MatPtAP() and its likes multiply at once: the device does so while the host makes the pattern of the result, in
+   memory of its own. Not if there is no room, or if the memory might be missed later */
 static PetscErrorCode SpMVSpGEMMMultiplyEarly(const SpMVFactors *f, SpMVSpGEMM *own)
 {
   const PetscInt     *i, *j;
@@ -235,8 +235,8 @@ static PetscErrorCode SpMVSpGEMMMultiplyEarly(const SpMVFactors *f, SpMVSpGEMM *
   for (int k = 0; k < f->count; k++)
     if (!f->mat[k]->assembled) PetscFunctionReturn(PETSC_SUCCESS);
   SpMVCudaSpGEMMGetStats(own->plan, &stats);
-  if (!stats.nonzeros) PetscFunctionReturn(PETSC_SUCCESS);
   bytes = (size_t)stats.nonzeros * sizeof(PetscScalar);
+  if (!bytes || bytes > ((size_t)256 << 20)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVFactorsBegin(f, v, csr));
   if (SpMVCudaUploadTemporary(1, &c, NULL, &bytes, v[0].stream, &own->values) == cudaSuccess) {
     SpMVCudaSpGEMMPattern(own->plan, &i, &j);

@@ -11,17 +11,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The kernel makes the pages of a new array in one call. A fault for each page takes longer than the copy of a large
-   array */
+/* The pages of a new array. A fault for each page takes longer than the copy of a large array. Large pages take half
+   the time or less; the threads of a large copy make them. The others are made by the kernel in one call, which an
+   older kernel does not know */
 static void SpMVPopulate(const void *array, size_t bytes, PetscBool write)
 {
 #if defined(MADV_POPULATE_READ)
   const size_t page  = (size_t)sysconf(_SC_PAGESIZE);
   const size_t begin = ((size_t)array + page - 1) / page * page, end = ((size_t)array + bytes) / page * page;
 
-  /* large pages take half the time; an older kernel knows no population */
-  if (array && begin < end && bytes >= ((size_t)4 << 20)) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
-  if (array && begin < end) (void)madvise((void *)begin, end - begin, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+  if (!array || begin >= end) return;
+  if (bytes >= ((size_t)1 << 20)) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+  if (bytes < ((size_t)8 << 20) || !write)
+    (void)madvise((void *)begin, end - begin, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 #else
   (void)array;
   (void)bytes;
