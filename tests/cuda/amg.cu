@@ -330,6 +330,32 @@ static void TestSmoother(const Matrix &A, const Matrix *diagonal, const SpMVCuda
   }
 }
 
+// Every third row, and the last one again
+static void TestTentativeRows(const Matrix &A, int k, const SpMVCudaCSR &P0, cudaStream_t stream)
+{
+  const Matrix          p = Read(P0);
+  std::vector<PetscInt> rows, first;
+  std::vector<Number>   values, from(P0.nnz);
+  bool                  right = true;
+  for (int r = 2; r < A.m; r += 3) rows.push_back(A.m - 1 - r);
+  rows.push_back(A.m - 1);
+  const Device<PetscInt> list(rows), columns(rows.size());
+  const Device<Number>   taken(rows.size() * k);
+  CHECK(
+      SpMVCudaTentativeRows(&P0, k, 1000, (PetscInt64)rows.size(), list.p, columns.p, (PetscScalar *)taken.p, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaMemcpy((void *)from.data(), P0.a, from.size() * sizeof(Number), cudaMemcpyDeviceToHost));
+  first  = columns.Get();
+  values = taken.Get();
+  for (size_t q = 0; q < rows.size(); q++) {
+    const int  at    = p.i[rows[q]];
+    const bool empty = at == p.i[rows[q] + 1];
+    right            = right && first[q] == (empty ? -1 : 1000 + p.j[at]);
+    for (int c = 0; c < k; c++) right = right && values[q * k + c] == (empty ? Number(0) : from[at + c]);
+  }
+  Expect(right, A, "tentative", "rows", "first columns and values");
+}
+
 static void TestProlongator(const Matrix &A, SpMVCudaGraph graph, bool square, int bs, int k,
                             const std::vector<PetscReal> *B, cudaStream_t stream)
 {
@@ -350,6 +376,7 @@ static void TestProlongator(const Matrix &A, SpMVCudaGraph graph, bool square, i
     R     = r.Get();
   }
   TestTentative(A, s, bs, k, B ? *B : ones, P0, R);
+  TestTentativeRows(A, k, P0.CSR(s.count * k), stream);
   TestSmoother(A, nullptr, P0.CSR(s.count * k), stream);
   TestSmoother(Valued(Lengths("off-diagonal", A.m, A.m, [](int r) { return r % 3 ? 0 : Int(4); })), &A,
                P0.CSR(s.count * k), stream);

@@ -69,11 +69,17 @@ PETSC_INTERN void SpMVCudaAggregatesGet(SpMVCudaAggregates, SpMVCudaAggregatesSt
 PETSC_INTERN cudaError_t SpMVCudaTentative(SpMVCudaAggregates, PetscInt bs, PetscInt k, const PetscReal *B, PetscInt *i,
                                            PetscInt *j, PetscScalar *a, PetscReal *R, cudaStream_t);
 
+/* Of these rows of a tentative prolongator, on the device: the first column, `before` added, or -1 without entries, and
+   the k values, or zeros. Does not wait for the stream */
+PETSC_INTERN cudaError_t SpMVCudaTentativeRows(const SpMVCudaCSR *P0, PetscInt k, PetscInt before, PetscInt64 count,
+                                               const PetscInt *rows, PetscInt *first, PetscScalar *values,
+                                               cudaStream_t);
+
 /*
   The smoothed prolongator P = P0 - scale D^-1 A P0, where D is A's diagonal, and the inverse of 0 is 0. P0 may be any
   matrix, also the result of the last smoothing. Create finds the pattern, Fill writes the result to the caller's
-  arrays, on the device: i: A.m + 1, j and a: nonzeros. A must have the values that it had in Create. Fill does not wait
-  for the stream.
+  arrays, on the device: i: A.m + 1, j and a: nonzeros. A must have the values that it had in Create. Fill waits for i
+  and j, but not for a.
 
   diagonal: NULL, or the diagonal block if A is an off-diagonal block, whose columns are rows of other ranks, as are the
   rows of P0. Then P = -scale D^-1 A P0, where D is the diagonal of the diagonal block.

@@ -126,6 +126,7 @@ cudaError_t SpMVCudaSmootherFill(SpMVCudaSmoother s, const SpMVCudaCSR *A, const
     SpMVCudaSpGEMMPattern(s->product, &from_i, &from_j);
     SPMV_TRY(cudaMemcpyAsync(i, from_i, (A->m + 1) * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
     SPMV_TRY(cudaMemcpyAsync(j, from_j, s->stats.nonzeros * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
+    SPMV_TRY(cudaStreamSynchronize(stream));
     SPMV_TRY(SpMVCudaSpGEMMNumeric(s->product, factor, i, j, a, stream));
     SPMV_LAUNCH(A->m * LANES, BLOCK, stream, smooth, Rows(diagonal ? *diagonal : factor[0]),
                 Rows(diagonal ? none : *P0), scale, (const PetscInt *)i, (const PetscInt *)j, (Scalar *)a);

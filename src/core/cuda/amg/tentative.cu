@@ -153,6 +153,17 @@ cudaError_t Factor(const _n_SpMVCudaAggregates &g, int bs, int k, const PetscRea
   return cudaSuccess;
 }
 
+__global__ void take_rows(int64_t count, const PetscInt *rows, int k, PetscInt before, const PetscInt *i,
+                          const PetscInt *j, const Scalar *a, PetscInt *first, Scalar *values)
+{
+  const int64_t t = Thread(), q = t / k;
+  if (q >= count) return;
+  const PetscInt at    = i[rows[q]];
+  const bool     empty = i[rows[q] + 1] == at;
+  values[t]            = empty ? Num::zero() : a[at + t % k];
+  if (t % k == 0) first[q] = empty ? -1 : before + j[at];
+}
+
 } // namespace
 } // namespace spmv
 
@@ -174,4 +185,13 @@ cudaError_t SpMVCudaTentative(SpMVCudaAggregates aggregates, PetscInt bs, PetscI
     if (R) SPMV_LAUNCH(count * k * k, BLOCK, stream, fill_roots, count, (int)k, (const int *)g.size, R);
     return cudaSuccess;
   });
+}
+
+cudaError_t SpMVCudaTentativeRows(const SpMVCudaCSR *P0, PetscInt k, PetscInt before, PetscInt64 count,
+                                  const PetscInt *rows, PetscInt *first, PetscScalar *values, cudaStream_t stream)
+{
+  if (!IsAligned(P0->a) || !IsAligned(values)) return cudaErrorMisalignedAddress;
+  SPMV_LAUNCH(count * k, BLOCK, stream, take_rows, count, rows, (int)k, before, (const PetscInt *)P0->i,
+              (const PetscInt *)P0->j, (const Scalar *)P0->a, first, (Scalar *)values);
+  return cudaSuccess;
 }

@@ -229,8 +229,8 @@ PETSC_INTERN PetscErrorCode SpMVDownloadIndices(PetscInt64 count, const PetscInt
 PETSC_INTERN PetscErrorCode SpMVGetLengths(PetscInt m, const PetscInt *i, PetscInt **length);
 /* copies the columns into a matrix with room for them */
 PETSC_INTERN PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat, PetscInt64 nonzeros, const PetscInt *j);
-/* sets AIJ's new values to zero, on the device */
-PETSC_INTERN PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat, PetscInt64 nonzeros);
+/* sets AIJ's new values to zero, on the device; i and j: its pattern there, or NULL */
+PETSC_INTERN PetscErrorCode MatSpMVSetZeros_SeqCUDA(Mat, PetscInt64 nonzeros, const PetscInt *i, const PetscInt *j);
 /* both for a new matrix; without nonzeros the arrays may be NULL */
 PETSC_INTERN PetscErrorCode MatSpMVSetPattern_SeqCUDA(Mat, PetscInt64 nonzeros, const PetscInt *i, const PetscInt *j);
 /* an AIJCUSPARSE matrix with copies of the arrays, and these block sizes; without nonzeros the arrays may be NULL */

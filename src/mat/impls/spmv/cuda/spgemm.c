@@ -18,9 +18,10 @@ typedef struct {
 
 /* The data of a product */
 typedef struct {
-  SpMVCudaSpGEMM plan;   /* NULL: the result has no entries */
-  SpMVKey        key[3]; /* of the factors when the plan was made */
-  SpMVCSR        result; /* the arrays of the product's pattern then */
+  SpMVCudaSpGEMM    plan;   /* NULL: the result has no entries */
+  SpMVKey           key[3]; /* of the factors when the plan was made */
+  SpMVCSR           result; /* the arrays of the product's pattern then */
+  SpMVCudaTemporary values; /* on the device, of the product of these factors; or no memory */
 } SpMVSpGEMM;
 
 static PetscErrorCode SpMVFactorsGet(const Mat_Product *product, SpMVFactors *f)
@@ -103,6 +104,16 @@ static PetscErrorCode SpMVFactorsCheckSizes(const SpMVFactors *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode SpMVSpGEMMForgetValues(SpMVSpGEMM *own)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(SpMVCudaFreeTemporary(&own->values, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* *done is false if the device cannot multiply. Without entries in a factor, there is no plan */
 static PetscErrorCode SpMVSpGEMMPlan(const SpMVFactors *f, SpMVSpGEMM *own, PetscBool *done)
 {
@@ -115,6 +126,7 @@ static PetscErrorCode SpMVSpGEMMPlan(const SpMVFactors *f, SpMVSpGEMM *own, Pets
   PetscFunctionBegin;
   *done = PETSC_TRUE;
   PetscCall(SpMVFactorsCheckSizes(f));
+  PetscCall(SpMVSpGEMMForgetValues(own));
   PetscCallCUDA(SpMVCudaSpGEMMDestroy(&own->plan));
   for (int k = 0; k < f->count; k++) {
     SpMVKeySet(&own->key[k], f->mat[k]);
@@ -135,6 +147,7 @@ static PetscErrorCode SpMVSpGEMMDestroy(SpMVCtx ctx)
   SpMVSpGEMM *own = (SpMVSpGEMM *)SpMVCtxGet(ctx);
 
   PetscFunctionBegin;
+  PetscCall(SpMVSpGEMMForgetValues(own));
   PetscCallCUDA(SpMVCudaSpGEMMDestroy(&own->plan));
   PetscCall(PetscFree(own));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -207,7 +220,34 @@ static PetscErrorCode SpMVSpGEMMPlanAgain(Mat C, const SpMVFactors *f, SpMVSpGEM
 
 /* ---------------------------------------------------------------- the numeric phase */
 
-static PetscErrorCode SpMVSpGEMMMultiply(Mat C, const SpMVFactors *f, const SpMVSpGEMM *own)
+/* MatPtAP() and its likes multiply at once: the device does so while the host makes the pattern of the result, in
+   memory of its own. Not if there is no room, or if the memory might be missed later */
+static PetscErrorCode SpMVSpGEMMMultiplyEarly(const SpMVFactors *f, SpMVSpGEMM *own)
+{
+  const PetscInt     *i, *j;
+  void               *c;
+  size_t              bytes;
+  SpMVCudaSpGEMMStats stats;
+  SpMVCudaCSR         csr[3];
+  SpMVValues          v[3];
+
+  PetscFunctionBegin;
+  for (int k = 0; k < f->count; k++)
+    if (!f->mat[k]->assembled) PetscFunctionReturn(PETSC_SUCCESS);
+  SpMVCudaSpGEMMGetStats(own->plan, &stats);
+  bytes = (size_t)stats.nonzeros * sizeof(PetscScalar);
+  if (!bytes || bytes > ((size_t)256 << 20)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SpMVFactorsBegin(f, v, csr));
+  if (SpMVCudaUploadTemporary(1, &c, NULL, &bytes, v[0].stream, &own->values) == cudaSuccess) {
+    SpMVCudaSpGEMMPattern(own->plan, &i, &j);
+    PetscCallCUDA(SpMVCudaSpGEMMNumeric(own->plan, csr, i, j, (PetscScalar *)c, v[0].stream));
+  } else
+    (void)cudaGetLastError();
+  PetscCall(SpMVFactorsEnd(f, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVSpGEMMMultiply(Mat C, const SpMVFactors *f, SpMVSpGEMM *own)
 {
   const PetscInt     *i, *j;
   PetscScalar        *c;
@@ -226,12 +266,17 @@ static PetscErrorCode SpMVSpGEMMMultiply(Mat C, const SpMVFactors *f, const SpMV
   PetscCall(MatSeqAIJCUSPARSEGetIJ(C, PETSC_FALSE, &i, &j));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(C, &c));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(SpMVCudaSpGEMMNumeric(own->plan, csr, i, j, c, v[0].stream));
+  if (own->values.memory)
+    PetscCallCUDA(cudaMemcpyAsync(c, own->values.memory, (size_t)stats.nonzeros * sizeof(PetscScalar),
+                                  cudaMemcpyDeviceToDevice, v[0].stream));
+  else
+    PetscCallCUDA(SpMVCudaSpGEMMNumeric(own->plan, csr, i, j, c, v[0].stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)stats.terms));
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(C, &c));
   PetscCall(MatSeqAIJCUSPARSERestoreIJ(C, PETSC_FALSE, &i, &j));
   PetscCall(SpMVFactorsEnd(f, v));
+  PetscCall(SpMVSpGEMMForgetValues(own));
   PetscCall(MatSpMVSetCopy_SeqCUDA(C, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -240,7 +285,7 @@ static PetscErrorCode MatProductNumeric_SeqSpMVCUDA(Mat C)
 {
   SpMVSpGEMM *own;
   SpMVFactors f;
-  PetscBool   usable, same = PETSC_TRUE, changed = PETSC_FALSE;
+  PetscBool   usable, same = PETSC_TRUE, changed = PETSC_FALSE, values = PETSC_TRUE;
 
   PetscFunctionBegin;
   MatCheckProduct(C, 1);
@@ -254,7 +299,9 @@ static PetscErrorCode MatProductNumeric_SeqSpMVCUDA(Mat C)
     PetscCheck(usable, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
                "A factor has been bound to the CPU, or has got another type, since the symbolic phase");
     if (!SpMVKeyHasNonzeroState(&own->key[k], f.mat[k])) changed = PETSC_TRUE;
+    if (!SpMVKeyIsCurrent(&own->key[k], f.mat[k])) values = PETSC_FALSE;
   }
+  if (!values) PetscCall(SpMVSpGEMMForgetValues(own));
   PetscCall(SpMVSpGEMMSeePattern(C, own, &same));
   if (changed || !same) PetscCall(SpMVSpGEMMPlanAgain(C, &f, own));
   if (own->plan) PetscCall(SpMVSpGEMMMultiply(C, &f, own));
@@ -298,9 +345,11 @@ static PetscErrorCode MatProductSymbolic_SeqSpMVCUDA(Mat C, const SpMVFactors *f
   PetscFunctionBegin;
   PetscCall(PetscNew(&own));
   ierr = SpMVSpGEMMPlan(f, own, done);
+  if (!ierr && own->plan && C->product->api_user) ierr = SpMVSpGEMMMultiplyEarly(f, own);
   if (!ierr && *done) ierr = SpMVSpGEMMSetPattern(C, f, own->plan);
   if (!ierr && *done) ierr = SpMVSpGEMMSeePattern(C, own, NULL);
   if (ierr || !*done) {
+    PetscCall(SpMVSpGEMMForgetValues(own));
     PetscCallCUDA(SpMVCudaSpGEMMDestroy(&own->plan));
     PetscCall(PetscFree(own));
     PetscCall(ierr);
@@ -322,10 +371,12 @@ static PetscErrorCode MatProductSymbolic_SeqSpMVCUDA(Mat C, const SpMVFactors *f
 /* Composed with the second factor of a parallel product during PETSc's symbolic phase */
 typedef struct {
   const Mat_SpMV *spmv; /* of the first factor of our types */
+  Mat             C;    /* the product */
   PetscErrorCode (*parent)(Mat, MatReuse, IS *, Mat *);
 } SpMVMerge;
 
-/* AIJCUSPARSE's function, whose result is a factor of products of blocks: with our type, they get ours */
+/* AIJCUSPARSE's function, whose result is a factor of products of blocks: with our type, they get ours. The product has
+   its type by now, and gets its format before MatSetPreallocationCOO(), by which AIJCUSPARSE sorts on the host */
 static PetscErrorCode MatMPIAIJGetLocalMatMerge_SpMVCUDA(Mat A, MatReuse reuse, IS *columns, Mat *local)
 {
   SpMVMerge *merge;
@@ -333,7 +384,10 @@ static PetscErrorCode MatMPIAIJGetLocalMatMerge_SpMVCUDA(Mat A, MatReuse reuse, 
   PetscFunctionBegin;
   PetscCall(SpMVDataGet((PetscObject)A, SpMVMergeDataName, &merge));
   PetscCall((*merge->parent)(A, reuse, columns, local));
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatSpMVHook(*local, merge->spmv->format, merge->spmv->params));
+  if (reuse == MAT_INITIAL_MATRIX) {
+    PetscCall(MatSpMVHook(*local, merge->spmv->format, merge->spmv->params));
+    PetscCall(MatSpMVHook(merge->C, merge->spmv->format, merge->spmv->params));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -347,6 +401,7 @@ static PetscErrorCode MatProductSymbolic_MPISpMVCUDA(Mat C, PetscErrorCode (*pet
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
   merge.spmv = spmv;
+  merge.C    = C;
   PetscCall(PetscObjectQueryFunction((PetscObject)B, SpMVMergeName, &merge.parent));
   if (!merge.parent || merge.parent == MatMPIAIJGetLocalMatMerge_SpMVCUDA) {
     PetscCall((*petsc)(C));

@@ -204,15 +204,15 @@ static PetscErrorCode MatSpMVSetPattern_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mp
 {
   const PetscBool nooffproc = A->nooffprocentries;
   const int       blocks    = mpi ? 2 : 1;
-  const PetscInt *i, *j[2];
+  const PetscInt *i[2], *j[2];
   PetscInt       *length[2] = {NULL, NULL};
   Mat             block[2]  = {A, NULL};
   PetscErrorCode  ierr      = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   for (int k = 0; k < blocks && !ierr; k++) {
-    SpMVCudaCOOPattern(coo->map[k], &i, &j[k]);
-    ierr = SpMVGetLengths(A->rmap->n, i, &length[k]);
+    SpMVCudaCOOPattern(coo->map[k], &i[k], &j[k]);
+    ierr = SpMVGetLengths(A->rmap->n, i[k], &length[k]);
   }
   ierr = SpMVAgree(PetscObjectComm((PetscObject)A), ierr);
   for (int k = 0; k < blocks && ierr; k++) PetscCall(PetscFree(length[k]));
@@ -223,16 +223,17 @@ static PetscErrorCode MatSpMVSetPattern_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mp
     PetscCall(MatSeqAIJSetPreallocation(A, 0, length[0]));
   for (int k = 0; k < blocks; k++) PetscCall(PetscFree(length[k]));
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < blocks; k++) {
+  for (int k = 0; k < blocks; k++)
     PetscCall(MatSpMVSetColumns_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k]), j[k]));
-    SpMVCudaCOOReleasePattern(coo->map[k]);
-  }
   A->nooffprocentries = PETSC_TRUE;                          /* no values are on their way to other ranks */
   ierr = (*spmv->parent.assemblyend)(A, MAT_FINAL_ASSEMBLY); /* MatAssemblyEnd() would be counted as an assembly */
   A->nooffprocentries = nooffproc;
   PetscCall(ierr);
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < blocks; k++) PetscCall(MatSpMVSetZeros_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k])));
+  for (int k = 0; k < blocks; k++) { /* an off-diagonal block has other columns by now */
+    PetscCall(MatSpMVSetZeros_SeqCUDA(block[k], SpMVCudaCOONonzeros(coo->map[k]), k ? NULL : i[k], k ? NULL : j[k]));
+    SpMVCudaCOOReleasePattern(coo->map[k]);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -13,7 +13,10 @@ PetscErrorCode PCGAMGLevelFree(PCGAMGLevel *level)
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(SpMVCudaAggregatesDestroy(&level->aggregates));
-  for (int k = 0; k < 2; k++) PetscCallCUDA(SpMVCudaFreeTemporary(&level->memory[k], stream));
+  for (int k = 0; k < 2; k++) {
+    PetscCallCUDA(SpMVCudaSmootherDestroy(&level->smoother[k]));
+    PetscCallCUDA(SpMVCudaFreeTemporary(&level->memory[k], stream));
+  }
   PetscCall(PetscFree(level->garray));
   PetscCall(PetscMemzero(level, sizeof(*level)));
   PetscFunctionReturn(PETSC_SUCCESS);

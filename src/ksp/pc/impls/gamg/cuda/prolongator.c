@@ -246,6 +246,33 @@ static PetscErrorCode PCGAMGEstimate(PC pc, Mat A, PetscReal *emin, PetscReal *e
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* These rows of a tentative prolongator with k columns for each aggregate, for PCGAMGLevelExchange() */
+static PetscErrorCode PCGAMGLevelGetRows(const SpMVCudaCSR *P, PetscInt k, PetscInt before, PetscInt count,
+                                         const PetscInt row[], PetscInt first[], PetscScalar values[])
+{
+  const size_t      bytes[] = {(size_t)count * sizeof(PetscInt), (size_t)count * sizeof(PetscInt),
+                               (size_t)(count * k) * sizeof(PetscScalar)};
+  SpMVCudaTemporary memory  = {NULL, PETSC_FALSE};
+  void             *array[3];
+  cudaStream_t      stream;
+  cudaError_t       error;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(SpMVCudaUploadTemporary(3, array, NULL, bytes, stream, &memory));
+  error = cudaMemcpyAsync(array[0], row, bytes[0], cudaMemcpyHostToDevice, stream);
+  if (!error)
+    error = SpMVCudaTentativeRows(P, k, before, count, (const PetscInt *)array[0], (PetscInt *)array[1],
+                                  (PetscScalar *)array[2], stream);
+  if (!error) error = cudaStreamSynchronize(stream);
+  if (!error) error = SpMVCudaDownload(2, (void *[]){first, values}, (const void *[]){array[1], array[2]}, bytes + 1);
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes[0]));
+  PetscCall(PetscLogGpuToCpu((PetscLogDouble)(bytes[1] + bytes[2])));
+  PetscCallCUDA(SpMVCudaFreeTemporary(&memory, stream));
+  PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The rows of other ranks that A's off-diagonal block refers to, of a tentative prolongator with k columns for each
   aggregate: the first column of each row, or -1 if it has no entries, and k values. Collective, also after an error
@@ -253,18 +280,14 @@ static PetscErrorCode PCGAMGEstimate(PC pc, Mat A, PetscReal *emin, PetscReal *e
 static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *P, PetscInt n, const PetscInt garray[],
                                           PetscInt received[], PetscScalar values[])
 {
-  const MPI_Comm  comm    = PetscObjectComm((PetscObject)A);
-  const void     *from[]  = {P->i, P->j, P->a};
-  const size_t    bytes[] = {(size_t)(P->m + 1) * sizeof(PetscInt), (size_t)P->nnz * sizeof(PetscInt),
-                             (size_t)P->nnz * sizeof(PetscScalar)};
-  PetscInt        end     = (PetscInt)P->n, places, *i, *j, *first;
+  const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
+  PetscInt        end  = (PetscInt)P->n, places, *first, *sent;
   const PetscInt *offset, *row;
-  PetscScalar    *a, *value;
+  PetscScalar    *taken, *value;
   PetscMPIInt     ranks;
   MPI_Datatype    unit;
   PetscSF         sf;
-  cudaStream_t    stream;
-  cudaError_t     error = cudaSuccess;
+  PetscErrorCode  ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Scan(MPI_IN_PLACE, &end, 1, MPIU_INT, MPI_SUM, comm));
@@ -274,23 +297,14 @@ static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *
   PetscCall(PetscSFGetLeafRanks(sf, &ranks, NULL, &offset, &row));
   places = ranks ? offset[ranks] : 0;
   PetscCall(SpMVAgreeOnMemory(
-      comm, (size_t)(P->nnz + P->m * k) * sizeof(PetscScalar) + (size_t)(2 * P->m + 1 + P->nnz) * sizeof(PetscInt),
-      &a));
-  value = a + P->nnz;
-  i     = (PetscInt *)(value + P->m * k);
-  j     = i + P->m + 1;
-  first = j + P->nnz;
-  if (places && P->nnz) {
-    PetscCall(PetscGetCurrentCUDAStream(&stream));
-    error = cudaStreamSynchronize(stream);
-    if (!error) error = SpMVCudaDownload(3, (void *[]){i, j, a}, from, bytes);
-    PetscCall(PetscLogGpuToCpu((PetscLogDouble)(bytes[0] + bytes[1] + bytes[2])));
-  }
+      comm, (size_t)((places + P->m) * k) * sizeof(PetscScalar) + (size_t)(places + P->m) * sizeof(PetscInt), &taken));
+  value = taken + places * k;
+  sent  = (PetscInt *)(value + P->m * k);
+  first = sent + places;
+  if (places && P->nnz) ierr = PCGAMGLevelGetRows(P, k, end - (PetscInt)P->n, places, row, sent, taken);
   for (PetscInt q = 0; q < places; q++) {
-    const PetscInt r = row[q];
-
-    first[r] = !error && P->nnz && i[r + 1] > i[r] ? end - (PetscInt)P->n + j[i[r]] : -1;
-    for (PetscInt c = 0; c < k; c++) value[r * k + c] = first[r] < 0 ? 0 : a[i[r] + c];
+    first[row[q]] = ierr || !P->nnz ? -1 : sent[q];
+    for (PetscInt c = 0; c < k; c++) value[row[q] * k + c] = first[row[q]] < 0 ? 0 : taken[q * k + c];
   }
   PetscCallMPI(MPI_Type_contiguous((PetscMPIInt)k, MPIU_SCALAR, &unit));
   PetscCallMPI(MPI_Type_commit(&unit));
@@ -300,8 +314,8 @@ static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *
   PetscCall(PetscSFBcastEnd(sf, unit, value, values, MPI_REPLACE));
   PetscCallMPI(MPI_Type_free(&unit));
   PetscCall(PetscSFDestroy(&sf));
-  PetscCall(PetscFree(a));
-  PetscCallCUDA(error);
+  PetscCall(PetscFree(taken));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -365,27 +379,25 @@ static PetscErrorCode PCGAMGLevelReceive(Mat A, PetscInt k, PCGAMGLevel *level, 
   D is the diagonal of the former, and P = - 1.4 / emax D^-1 A P0. Without entries in a factor nothing is done
 */
 static PetscErrorCode PCGAMGSmooth(Mat A, Mat diagonal, const SpMVCudaCSR *P0, PetscReal emax,
-                                   SpMVCudaTemporary *memory, SpMVCudaCSR *P)
+                                   SpMVCudaSmoother *smoother, SpMVCudaTemporary *memory, SpMVCudaCSR *P)
 {
-  SpMVCudaSmoother smoother;
-  SpMVValues       v, w;
-  PetscInt64       nonzeros;
-  MatInfo          info;
-  void            *array[3];
-  cudaError_t      error = cudaSuccess;
-  PetscErrorCode   ierr;
+  SpMVValues     v, w;
+  PetscInt64     nonzeros;
+  MatInfo        info;
+  void          *array[3];
+  cudaError_t    error = cudaSuccess;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   if (!info.nz_used || !P0->nnz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
   if (diagonal) PetscCall(SpMVValuesGet(diagonal, PETSC_FALSE, &w));
-  PetscCallCUDA(SpMVCudaSmootherCreate(&v.csr, diagonal ? &w.csr : NULL, P0, v.stream, &nonzeros, &smoother));
+  PetscCallCUDA(SpMVCudaSmootherCreate(&v.csr, diagonal ? &w.csr : NULL, P0, v.stream, &nonzeros, smoother));
   ierr = PCGAMGLevelAlloc(A->rmap->n, P0->n, nonzeros, v.stream, memory, P, array);
   if (!ierr)
-    error = SpMVCudaSmootherFill(smoother, &v.csr, diagonal ? &w.csr : NULL, P0, 1.4 / emax, (PetscInt *)array[0],
+    error = SpMVCudaSmootherFill(*smoother, &v.csr, diagonal ? &w.csr : NULL, P0, 1.4 / emax, (PetscInt *)array[0],
                                  (PetscInt *)array[1], (PetscScalar *)array[2], v.stream);
-  PetscCallCUDA(SpMVCudaSmootherDestroy(&smoother));
   if (diagonal) PetscCall(SpMVValuesRestore(diagonal, &w));
   PetscCall(SpMVValuesRestore(A, &v));
   PetscCall(ierr);
@@ -407,10 +419,11 @@ static PetscErrorCode PCGAMGLevelSmooth(Mat A, PetscInt k, PCGAMGLevel *level, P
     PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
     ierr = PCGAMGLevelReceive(A, k, level, &memory[1], &rows);
   }
-  if (!ierr) ierr = PCGAMGSmooth(block[0], NULL, &level->P[0], emax, &memory[0], &P[0]);
+  for (int b = 0; b < 2; b++) PetscCallCUDA(SpMVCudaSmootherDestroy(&level->smoother[b]));
+  if (!ierr) ierr = PCGAMGSmooth(block[0], NULL, &level->P[0], emax, &level->smoother[0], &memory[0], &P[0]);
   if (block[1] && !ierr) {
     P[1].n = rows.n;
-    ierr   = PCGAMGSmooth(block[1], block[0], &rows, emax, &level->memory[1], &P[1]);
+    ierr   = PCGAMGSmooth(block[1], block[0], &rows, emax, &level->smoother[1], &level->memory[1], &P[1]);
   }
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(SpMVCudaFreeTemporary(&memory[1], stream));
