@@ -347,7 +347,7 @@ def evchyb_figure16(p):
     n = int(p.t.rows[0]["n"])
     flops = 1e-3 * p.t.flops * (7 * n**3 - 6 * n**2)
     p.table([f"{n}^3 points, {p.device}", "SNESSolve s", "KSPSolve s", "product us", "product GF/s", "Newton", "Krylov"],
-            [(r["format"], *(f"{float(r[c]):.{d}f}" for c, d in (("solve", 3), ("ksp", 3), ("product_us", 1))), rate(flops / float(r["product_us"])), r["newton"], r["krylov"])
+            [(r["format"], *(f"{float(r[c]):.{d}f}" for c, d in (("solve", 3), ("ksp_s", 3), ("product_us", 1))), rate(flops / float(r["product_us"])), r["newton"], r["krylov"])
              for r in p.t.rows])  # fmt: skip
     own, base = [r for r in p.t.rows if r["format"] in OURS], [r for r in p.t.rows if r["format"].startswith("aij")]
     if not own or not base:
