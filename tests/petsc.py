@@ -16,7 +16,8 @@ meet it, too.
 A failure that PETSc's own type AIJPERM has, too, is skipped: it is what PETSc does to types derived from AIJ.
 
 On a device (DEVICE is set) our types run with CUDA's vectors, the first of them also without, AIJ on the host as ever. What differs from AIJ is
-skipped, with a message, where aijcusparse with the same vectors fails, too, or prints the same.
+skipped, with a message, where aijcusparse with the same vectors fails, too, or prints the same. With -replace the outputs must be those of
+aijcusparse with the same vectors, or those of AIJ where these are host vectors; what fails with aijcusparse is skipped.
 
 Tests that print what PETSc does inside (-info) cannot agree and are left out. Before the comparison, every test runs with a
 type that does not exist: a program that ignores it tests nothing, and is skipped.
@@ -24,10 +25,11 @@ type that does not exist: a program that ignores it tests nothing, and is skippe
 SLEPc's programs are those of SLEPC_DIR, or of Debian's package for the PETSc in use.
 
 Reads LIB, TESTS, MPIEXEC, PETSC_DIR, PETSC_ARCH, TYPES from the environment, as tests/run sets them; JOBS tests run at a time
-(default 1), and none begins after LIMIT seconds.
+(default 1; on a device programs with JOBS ranks in all), those of few ranks first, and none begins after LIMIT seconds.
 """
 
 import concurrent.futures
+import contextlib
 import glob
 import itertools
 import os
@@ -37,6 +39,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 MAT = "-mat_type"
@@ -313,6 +316,56 @@ def choose(option, kind):
     return [option, named, "-mat_spmv_replace", named, "-mat_spmv_replace_format", kind] if REPLACE else [option, kind]
 
 
+class Clients:
+    """The ranks that use a device at the same time, JOBS at most"""
+    def __init__(self):
+        self.count, self.changed = 0, threading.Condition()
+
+    @contextlib.contextmanager
+    def of(self, ranks):
+        with self.changed:
+            self.changed.wait_for(lambda: not self.count or self.count + ranks <= JOBS)
+            self.count += ranks
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.count -= ranks
+                self.changed.notify_all()
+
+
+CLIENTS = Clients()
+
+
+def replaced(label, option, command, scratch, filters):
+    """One test on a device with aijcusparse, replaced by our types and not: with CUDA's vectors, and with the program's own"""
+    def output(*options):
+        code, out, err = run([*command, *options], scratch, filters)
+        return f"exit code {code}: {complaint(out + err)}" if code else None, normalize(out)
+
+    results = []
+    for given in (DEVICE_VECTORS, []):
+        broken, expected = output(option, "aijcusparse", *given)
+        if broken:
+            results.append(("skipped", f"{label} {' '.join(given)} fails with aijcusparse: {broken}"))
+            continue
+        for kind in TYPES if given else TYPES[:1]:
+            words = [*choose(option, kind), *given]
+            error, mine = output(*words, *(["-log_view", f":used-{kind}"] if USED else []))
+            why = error or differ(expected, mine)
+            if why and not error and not given:  # aijcusparse loses what it writes into host vectors
+                why = differ(output(option, "aij")[1], mine)
+            if why and not error and any(differ(expected, output(option, "aijcusparse", *given)[1]) for _ in range(3)):
+                results.append(("skipped", f"{label} does not repeat its own numbers with aijcusparse"))
+            elif why:
+                results.append(("failed", f"FAILED petsc {label}: {shlex.join([*command, *words])}: {why}"))
+            else:
+                results.append(("passed", f"  passed {shlex.join([*command, *words])}"))
+                if USED and multiplied(f"{scratch}/used-{kind}"):
+                    results.append(("used", ""))
+    return results
+
+
 def multiplied(log, event="MatSpMVSetUp"):
     """Whether a program multiplied in the format, and a further event happened, by what -log_view wrote."""
     if not os.path.exists(log):
@@ -336,12 +389,16 @@ def one(name, option, program, test, size, args):
     ranks = min(size, RANKS)
     command = [*MPIEXEC, "-n", str(ranks), program, *words, "-dll_append", LIB, "-options_left", "no",
                "-mat_spmv_setup_after", "0"]  # these programs multiply a few times only
-    with tempfile.TemporaryDirectory() as scratch:  # some tests write files, some read them
+    with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as held:  # some tests write files, some read them
         for file in (f for f in test.get("localrunfiles").split() if os.path.exists(f"{folder}/{f}")):
             (shutil.copytree if os.path.isdir(f"{folder}/{file}") else shutil.copy)(f"{folder}/{file}", f"{scratch}/{os.path.basename(file)}")
         code, out, err = run([*command, option, "nonesuch"], scratch)
         if "nonesuch" not in out + err:
             return [("skipped", f"{label} ignores {option}")]
+        if DEVICE:
+            held.enter_context(CLIENTS.of(ranks))
+            if REPLACE:
+                return replaced(label, option, command, scratch, filters)
         code, out, err = run([*command, option, "aij"], scratch, filters)
         if code:
             return [("skipped", f"{label} fails with AIJ")]
@@ -434,7 +491,7 @@ def main():
             else:  # a program without a test for this PETSc may not compile
                 cases[name] = list(test_cases(name, f"{source_of(name)}.c"))
                 programs[name] = pool.submit(compile_program, name) if cases[name] or "-build" in ARGS else None
-        jobs = {}
+        jobs, waiting = {}, []
         for name, compiled in programs.items():
             program, error = compiled.result() if compiled else (None, None)
             if error:
@@ -442,7 +499,10 @@ def main():
                 print(f"FAILED petsc {name}: does not compile: {error}", flush=True)
             elif "-build" not in ARGS:
                 option = {**more_programs(), **PROGRAMS}.get(name, MAT)
-                jobs[name] = [pool.submit(one, name, option, program, *case) for case in cases[name]]
+                waiting += [(name, option, program, *case) for case in cases[name]]
+                jobs[name] = []
+        for work in sorted(waiting, key=lambda w: min(w[4], RANKS)):
+            jobs[work[0]].append(pool.submit(one, *work))
         for name, running in jobs.items():
             done, notes = {"passed": 0, "failed": 0, "skipped": 0, "used": 0}, set()
             for kind, text in (r for job in running for r in job.result()):

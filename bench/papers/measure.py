@@ -247,7 +247,7 @@ class Measuring:
         n = 200 if self.kind == "device" else 60
         env = dict(os.environ, CUDA_VISIBLE_DEVICES="") if self.args.host else None
         rows, source = [], self.source()
-        columns = "matrix,format,n,newton,krylov,fnorm,setup,solve,function,jacobian,ksp,products,products_s,product_us".split(",")
+        columns = "matrix,format,n,newton,krylov,fnorm,setup,solve,function,jacobian,ksp_s,products,products_s,product_us".split(",")
         # the papers' kernels are for GPUs
         for kernel, more in [("", []), *([("-paper", ["-types", "sellp,evchyb", "-mat_spmv_kernel", "paper"])] if self.kind == "device" else [])]:
             try:

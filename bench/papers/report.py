@@ -347,7 +347,7 @@ def evchyb_figure16(p):
     n = int(p.t.rows[0]["n"])
     flops = 1e-3 * p.t.flops * (7 * n**3 - 6 * n**2)
     p.table([f"{n}^3 points, {p.device}", "SNESSolve s", "KSPSolve s", "product us", "product GF/s", "Newton", "Krylov"],
-            [(r["format"], *(f"{float(r[c]):.{d}f}" for c, d in (("solve", 3), ("ksp", 3), ("product_us", 1))), rate(flops / float(r["product_us"])), r["newton"], r["krylov"])
+            [(r["format"], *(f"{float(r[c]):.{d}f}" for c, d in (("solve", 3), ("ksp_s", 3), ("product_us", 1))), rate(flops / float(r["product_us"])), r["newton"], r["krylov"])
              for r in p.t.rows])  # fmt: skip
     own, base = [r for r in p.t.rows if r["format"] in OURS], [r for r in p.t.rows if r["format"].startswith("aij")]
     if not own or not base:
@@ -586,17 +586,17 @@ class Report:
         for m in sorted(found, key=lambda m: (on_host(m[1]), "-" in m[1])):
             role, rows = "host" if on_host(m[1]) else "gpu", read(os.path.join(folder, m[0]))
             if rows and self.devices.setdefault(role, m[1]) == m[1]:
-                for name, part in itertools.groupby(rows, lambda r, m=m: r.get("measurement", m[2])):  # DEVICE-all.csv holds several
+                for name, part in itertools.groupby(rows, lambda r, m=m: r.get("measurement", m[2])):  # DEVICE-all.csv and DEVICE-ncu.csv hold several
                     self.data.setdefault(role, {})[name] = Table(m[1], list(part))
 
     def about(self, role):
         """The device, the note on it, and the commits of its measurements"""
         device, tables, commits = self.devices[role], self.data[role], {}
-        words = [next((t.rows[0]["device"] for t in tables.values() if "device" in t.rows[0]), device), *(what for word, what in self.KINDS.items() if word in device.split("-"))]
-        for note in f"{device}.txt", "notes.txt":  # the latter has those of several devices
-            if os.path.exists(os.path.join(self.folder, note)):
-                with open(os.path.join(self.folder, note)) as f:
-                    words += [line.removeprefix(f"{device}: ").strip() for line in f if note != "notes.txt" or line.startswith(f"{device}: ")]
+        where = sorted({f"{r['machine']}, PETSc {r['petsc']}" for t in tables.values() for r in t.rows if r.get("machine")})
+        words = [*(where or [device]), *(what for word, what in self.KINDS.items() if word in device.split("-"))]
+        if os.path.exists(os.path.join(self.folder, f"{device}.txt")):
+            with open(os.path.join(self.folder, f"{device}.txt")) as f:
+                words.append(f.read().strip())
         for name, t in tables.items():
             all_ = {r.get("commit") or "unknown" for r in t.rows}
             for c in sorted(all_):
