@@ -82,7 +82,6 @@ static PetscErrorCode CheckedProduct(Contender *c, Oracle *o, double factor, dou
   PetscCall(TimeBegin(comm, &t));
   PetscCall(Multiply(c, o->x, o->y));
   PetscCall(TimeEnd(comm, t, seconds));
-  if (c->peer.library) PetscCall(PeerMatOrder(&c->peer, o->y));
   PetscCall(OracleCheck(o, factor, &c->error));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
