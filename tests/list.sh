@@ -280,10 +280,9 @@ fault_tests() {
 
 # Longer tests: larger matrices, more ranks, further options
 all_tests() {
-  local all folder large type ranks program kernel force o
+  local all large type ranks program kernel force o
   all=$(files "$here"/matrices/*.mtx)
-  folder=${MATRICES:-$here/../../shared/matrices}
-  [ -d "$folder" ] && large=$(files "$folder"/{bcsstk16,bcsstk28,cage10,mbeacxc,mcfe}.mtx) || large=
+  [ -z "${MATRICES:-}" ] && large= || large=$(files "$MATRICES"/{bcsstk16,bcsstk28,cage10,mbeacxc,mcfe}.mtx)
   [ -n "$large" ] || skip "larger matrices" "MATRICES names no folder that has them"
   for type in $types; do
     read -ra force <<<"$(forced "$type")"
