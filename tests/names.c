@@ -71,6 +71,10 @@ static PetscErrorCode Orderings(Test *t, Record *r)
     PetscCall(MatGetOrdering(A, types[k], &row, &col));
     PetscCall(RecordIS(r, types[k], row));
     PetscCall(RecordIS(r, types[k], col));
+    if (k == 1 && t->size == 1 && t->c->has & SOLVE) { /* as direct solvers request */
+      PetscCall(MatReorderForNonzeroDiagonal(A, 1e-10, row, col));
+      PetscCall(RecordIS(r, "columns with a better diagonal", col));
+    }
     PetscCall(MatPermute(A, row, col, &B));
     PetscCall(RecordMat(t, r, "type of the permuted matrix", B));
     PetscCall(Destroy(&B, &row, &col));

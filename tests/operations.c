@@ -387,7 +387,6 @@ static const Operation operations[] = {{"diagonal", Diagonal, NOCUDA},
                                        {"sor", SOR, SOLVE},
                                        {"zerorows", ZeroRows, SOLVE},
                                        {"zerorows-fails", ZeroRowsFails, SQUARE | FULL | BYROW},
-                                       {"reorder", Reorder, SOLVE | SEQ},
                                        {"ordering", Ordering, SQUARE | FULL | BYROW},
                                        {"refused", Refused, FULL},
                                        {NULL, NULL, 0}};
