@@ -122,43 +122,20 @@ static PetscErrorCode Local(Test *t, Record *r)
 /* From compressed rows, and by MatUpdateMPIAIJWithArrays()'s older sibling: preallocating the same matrix again */
 static PetscErrorCode CSR(Test *t, Record *r)
 {
-  Mat          A;
-  PetscInt     rs, re, *i, *j, nz = 0;
-  PetscScalar *v;
+  Mat       A;
+  LocalRows rows;
 
   PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(t->R, &rs, &re));
-  PetscCall(PetscMalloc1(re - rs + 1, &i));
-  i[0] = 0;
-  for (PetscInt k = rs; k < re; k++) {
-    PetscInt n;
-
-    PetscCall(MatGetRow(t->R, k, &n, NULL, NULL));
-    i[k - rs + 1] = i[k - rs] + n;
-    PetscCall(MatRestoreRow(t->R, k, &n, NULL, NULL));
-  }
-  PetscCall(PetscMalloc2(i[re - rs], &j, i[re - rs], &v));
-  for (PetscInt k = rs; k < re; k++) {
-    PetscInt           n;
-    const PetscInt    *cols;
-    const PetscScalar *vals;
-
-    PetscCall(MatGetRow(t->R, k, &n, &cols, &vals));
-    PetscCall(PetscArraycpy(j + nz, cols, n));
-    PetscCall(PetscArraycpy(v + nz, vals, n));
-    nz += n;
-    PetscCall(MatRestoreRow(t->R, k, &n, &cols, &vals));
-  }
+  PetscCall(LocalRowsOfMat(t->R, &rows));
   PetscCall(CreateLike(t->R, t->type, &A));
   for (int k = 0; k < 2; k++) {
-    PetscCall(MatSeqAIJSetPreallocationCSR(A, i, j, v));
-    PetscCall(MatMPIAIJSetPreallocationCSR(A, i, j, v));
+    PetscCall(MatSeqAIJSetPreallocationCSR(A, rows.i, rows.j, rows.v));
+    PetscCall(MatMPIAIJSetPreallocationCSR(A, rows.i, rows.j, rows.v));
     PetscCall(RecordMat(t, r, "type", A));
-    for (PetscInt l = 0; l < nz; l++) v[l] *= -1.5;
+    for (PetscInt l = 0; l < rows.i[rows.m]; l++) rows.v[l] *= -1.5;
   }
   PetscCall(MatDestroy(&A));
-  PetscCall(PetscFree2(j, v));
-  PetscCall(PetscFree(i));
+  PetscCall(LocalRowsDestroy(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
