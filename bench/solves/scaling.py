@@ -36,7 +36,7 @@ PARTS = {
     "weak": "MatMult of -matrices, as many rows a process",
 }
 SHORTEST = 15  # seconds: with less time left, no run begins
-CUBES = ("bratu", "stencil7", "permuted7", "fem27")  # generators whose first number is the length of a cube's edge
+CUBES = ("bratu", "stencil7", "fem27")  # generators whose first number is the length of a cube's edge
 
 
 def options():
