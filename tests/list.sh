@@ -247,7 +247,7 @@ device_other_tests() {
   for type in krylov bcgs gmres; do t "kernels of Krylov methods, $type" 300 "$TESTS/cuda-$type" full count; done
   t "assembly from coordinates" 300 "$TESTS/cuda-coo" full count
   t "set-up of smoothed aggregation" 300 "$TESTS/cuda-amg" full count
-  for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo" -n 0; done
+  for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo"; done
   suite "products, aijcusparse" 600 "${m[@]}" 1 "$TESTS/products" -type aijcusparse
   for type in $types; do lone t "device memory, $type" 300 "${m[@]}" 1 "$TESTS/device" -type "$type" -ops memory -cases few; done
 }
