@@ -81,6 +81,25 @@ def gpu_name():
     return p.stdout.strip().split("\n")[0]
 
 
+def launcher():
+    """The words of the command that starts MPI programs"""
+    return shlex.split(os.environ.get("MPIEXEC") or os.path.join(ROOT, "tools", "mpiexec"))
+
+
+def make_meshes(*options):
+    """Matrices of meshes in the folder MESHES, unless it has some; returns whether it has"""
+    folder = os.environ["MESHES"]
+    if not glob.glob(os.path.join(folder, "*.petsc")):
+        subprocess.run([os.path.join(ROOT, "bench/lib/meshes.py"), "-out", folder, *options], check=False)
+    return bool(glob.glob(os.path.join(folder, "*.petsc")))
+
+
+def mkl():
+    """MKL as an option of the programs, if it can be had"""
+    subprocess.run([os.path.join(ROOT, "bench/lib/python"), "mkl", "sys"], stdout=subprocess.DEVNULL, check=False)
+    return ["-mkl", *found[:1]] if (found := glob.glob(os.path.join(ROOT, "build/bench-venv/lib/libmkl_rt.so*"))) else []
+
+
 @contextlib.contextmanager
 def whole(path, **how):
     """A file to write, which replaces an older one when it is complete; if writing is interrupted, path.new is left"""
@@ -143,7 +162,7 @@ class Runs:
 
     def __init__(self, args):
         self.args, self.begin, self.failed, self.cut = args, time.time(), 0, 0
-        self.mpiexec = shlex.split(os.environ.get("MPIEXEC") or os.path.join(ROOT, "tools", "mpiexec"))
+        self.mpiexec = launcher()
 
     def left(self):
         """Seconds until the limit"""
@@ -190,10 +209,8 @@ def table(f, head, rows):
     f.write("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|\n" + "".join("| " + " | ".join(r) + " |\n" for r in rows) + "\n")
 
 
-def run(main, name, hint="", mkl=False):
-    """Calls main(), with MKL in build/bench-venv if it asks for that. If the script is to be terminated, main() ends as after an interrupt, so that work in progress is cleaned up"""
-    if mkl and not {"-measure", "-h", "--help", "-list"}.intersection(sys.argv):
-        subprocess.run([os.path.join(ROOT, "bench/lib/python"), "mkl", "sys"], stdout=subprocess.DEVNULL, check=False)
+def run(main, name, hint=""):
+    """Calls main(). If the script is to be terminated, main() ends as after an interrupt, so that work in progress is cleaned up"""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         main()

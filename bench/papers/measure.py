@@ -165,7 +165,7 @@ class Measuring:
         command += ["-append"] if have else []
         command += ["-host"] if self.args.host else []
         command += self.limits()
-        command += ["-mkl", os.environ["MKL_RT"]] if self.kind == "host" and os.environ.get("MKL_RT") else []
+        command += results.mkl() if self.kind == "host" else []
         status, count = self.start(command, self.path(name, "log"))
         how = {0: "", -1: ", then the time was up"}.get(status, f", exit status {status}")
         print(f"{name}: {count} of {len(todo)} matrices in {time.time() - begin:.0f} s{how}")

@@ -100,4 +100,4 @@ def main():
 
 
 if __name__ == "__main__":
-    results.run(main, "bench/papers/paper.py", "; the same command goes on with what is missing", mkl=True)
+    results.run(main, "bench/papers/paper.py", "; the same command goes on with what is missing")
