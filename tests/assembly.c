@@ -330,12 +330,12 @@ static PetscErrorCode Pattern(Test *t, Record *r)
 {
   const char *route = t->arg;
   Mat         A, B;
-  PetscInt    rs, re, N;
+  PetscInt    rs, re, m, n, M, N;
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
   PetscCall(MatGetOwnershipRange(A, &rs, &re));
-  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   for (PetscInt k = 0; k < 2; k++) {
     PetscCall(Touch(A));
@@ -356,11 +356,12 @@ static PetscErrorCode Pattern(Test *t, Record *r)
         PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
       PetscCall(MatAssemble(A));
     } else if (!strcmp(route, "axpydifferent")) {
-      PetscInt m, n, M;
-
-      PetscCall(MatSizes(A, &m, &n, &M, NULL));
       PetscCall(MakeOperand(t, m, n, M, N, k ? MATAIJ : t->type, &B));
       PetscCall(MatAXPY(A, 2., B, k ? DIFFERENT_NONZERO_PATTERN : UNKNOWN_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&B));
+    } else if (!strcmp(route, "copydifferent")) {
+      PetscCall(MakeOperand(t, m, n, M, N, t->type, &B));
+      PetscCall(MatCopy(B, A, DIFFERENT_NONZERO_PATTERN));
       PetscCall(MatDestroy(&B));
     } else if (!strcmp(route, "shift"))
       PetscCall(MatShift(A, 1.5)); /* where diagonal entries are missing */
@@ -377,9 +378,6 @@ static PetscErrorCode Pattern(Test *t, Record *r)
       if (can) PetscCall(MatResetPreallocation(A));
       PetscCall(FillLike(t->R, 90 + k, A));
     } else if (!strcmp(route, "preallocate")) { /* as if it were new, for another pattern */
-      PetscInt m, n, M;
-
-      PetscCall(MatSizes(A, &m, &n, &M, NULL));
       PetscCall(MakeOperand(t, m, n, M, N, MATAIJ, &B));
       PetscCall(PreallocateLike(k ? t->R : B, A));
       PetscCall(FillLike(k ? t->R : B, -1, A));
@@ -402,9 +400,6 @@ static PetscErrorCode Pattern(Test *t, Record *r)
       PetscCall(MatEliminateZeros(A, PETSC_TRUE));
 #endif
     } else if (!strcmp(route, "replace")) { /* the same Mat, another matrix inside */
-      PetscInt m, n, M;
-
-      PetscCall(MatSizes(A, &m, &n, &M, NULL));
       PetscCall(MakeOperand(t, m, n, M, N, t->type, &B));
       PetscCall(Touch(B));
       PetscCall(MatHeaderReplace(A, &B));
@@ -584,6 +579,7 @@ static const Operation operations[] = {
     {"zeroed", Pattern, FULL | NOCUDA, "zeroed"},
     {"ignored", Pattern, FULL, "ignored"},
     {"axpydifferent", Pattern, FULL, "axpydifferent"},
+    {"copydifferent", Pattern, FULL, "copydifferent"},
     {"shiftmissing", Pattern, FULL | SQUARE, "shift"},
     {"zerorowspattern", Pattern, FULL | SQUARE, "zerorows"},
     {"resetpreallocation", Pattern, FULL | BYROW, "resetpreallocation"},
