@@ -7,7 +7,7 @@ there is one, otherwise on the host.\n\
   -few <1000>          : problems of the batches that compare all kernels, in figures 4 and 5 (on the host 100)\n\
   -sizes <1,10,100,1000> : numbers of problems in figure 3\n\
   -set <names>         : only these matrices of the set\n\
-  -types <list>        : of loop, graph, aij, sellp, evchyb, batch, and the paper's kernels, on a GPU: batch:coo, ...\n\
+  -types <list>        : of loop, aij, sellp, evchyb, batch, and the paper's kernels, on a GPU: batch:coo, ...\n\
   -reps <7>            : repetitions; the median is reported\n\
   -target <0.01>       : seconds of all products of a repetition\n\
   -quick               : few problems and repetitions, to check that everything works\n\
@@ -15,9 +15,9 @@ there is one, otherwise on the host.\n\
 Matrices are read from tests/matrices or the folder MATRICES. If a file is missing, a twin of the same size is generated, and labeled so.\n\n";
 
 /*
-   Contenders: `loop`, a library call for each problem (cuSPARSE's CSR on the GPU, MatMult() of AIJ on the host), and
-   `graph`, that loop in a CUDA graph; the block-diagonal matrix of the batch with aij (aijcusparse), sellp and evchyb;
-   the type batch; and the paper's kernels (batched.cu). The product of each contender is compared with a plain loop, row
+   Contenders: `loop`, a library call for each problem (cuSPARSE's CSR on the GPU, MatMult() of AIJ on the host);
+   the block-diagonal matrix of the batch with aij (aijcusparse), sellp and evchyb; the type batch; and the paper's
+   kernels (batched.cu). The product of each contender is compared with a plain loop, row
    by row, with a bound from |A||x|. The program fails if one is wrong.
 
    The vectors are PETSc's, on the GPU if there is one. `bytes` is the size of the contender's arrays, of x and of y,
@@ -41,8 +41,7 @@ typedef struct {
   Vec      x, y;
 #if defined(PETSC_HAVE_CUDA)
   cusparseHandle_t      handle;
-  cudaStream_t          stream; /* can be captured, unlike the default stream */
-  cudaGraphExec_t       graph;
+  cudaStream_t          stream;
   cusparseSpMatDescr_t *A;
   cusparseDnVecDescr_t *dx, *dy;
   char                 *memory; /* all arrays, each aligned to 256 bytes */
@@ -71,7 +70,7 @@ static PetscErrorCode LoopCall(Loop *L, PetscInt p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode LoopCreate_CUDA(const Batch *B, PetscBool graph, Loop *L)
+static PetscErrorCode LoopCreate_CUDA(const Batch *B, Loop *L)
 {
   const PetscScalar one = 1.0, zero = 0.0;
   size_t            at = 0, most = 1;
@@ -116,22 +115,11 @@ static PetscErrorCode LoopCreate_CUDA(const Batch *B, PetscBool graph, Loop *L)
   }
   PetscCallCUDA(cudaMalloc(&L->buffer, most));
   PetscCallCUDA(cudaDeviceSynchronize());
-  if (graph) {
-    cudaGraph_t g;
-
-    PetscCall(LoopCall(L, 0)); /* to load the kernels */
-    PetscCallCUDA(cudaStreamSynchronize(L->stream));
-    PetscCallCUDA(cudaStreamBeginCapture(L->stream, cudaStreamCaptureModeThreadLocal));
-    for (PetscInt p = 0; p < B->count; p++) PetscCall(LoopCall(L, p));
-    PetscCallCUDA(cudaStreamEndCapture(L->stream, &g));
-    PetscCallCUDA(cudaGraphInstantiate(&L->graph, g, 0));
-    PetscCallCUDA(cudaGraphDestroy(g));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
 
-static PetscErrorCode LoopCreate(const Batch *B, PetscBool graph, Loop **loop)
+static PetscErrorCode LoopCreate(const Batch *B, Loop **loop)
 {
   Loop *L;
 
@@ -141,11 +129,10 @@ static PetscErrorCode LoopCreate(const Batch *B, PetscBool graph, Loop **loop)
   *loop    = L;
 #if defined(PETSC_HAVE_CUDA)
   if (DeviceOn) {
-    PetscCall(LoopCreate_CUDA(B, graph, L));
+    PetscCall(LoopCreate_CUDA(B, L));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCheck(!graph, PETSC_COMM_SELF, PETSC_ERR_SUP, "graph needs a GPU");
   PetscCall(PetscMalloc1(B->count, &L->mats));
   for (PetscInt p = 0, at = 0; p < B->count; p++) {
     const Problem *P = B->of[p];
@@ -161,11 +148,7 @@ static PetscErrorCode LoopMult(Loop *L, const Batch *B, const PetscScalar x[], P
   PetscFunctionBeginUser;
 #if defined(PETSC_HAVE_CUDA)
   if (DeviceOn) {
-    if (L->graph)
-      PetscCallCUDA(cudaGraphLaunch(L->graph, L->stream));
-    else {
-      for (PetscInt p = 0; p < L->count; p++) PetscCall(LoopCall(L, p));
-    }
+    for (PetscInt p = 0; p < L->count; p++) PetscCall(LoopCall(L, p));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
@@ -200,7 +183,6 @@ static PetscErrorCode LoopDestroy(Loop **loop)
       PetscCallCUSPARSE(cusparseDestroyDnVec(L->dx[p]));
       PetscCallCUSPARSE(cusparseDestroyDnVec(L->dy[p]));
     }
-    if (L->graph) PetscCallCUDA(cudaGraphExecDestroy(L->graph));
     PetscCall(PetscFree4(L->A, L->dx, L->dy, L->py));
     PetscCallCUDA(cudaFree(L->memory));
     PetscCallCUDA(cudaFree(L->buffer));
@@ -227,19 +209,10 @@ typedef struct {
   FILE     *csv;
   PetscInt  ntypes;
   char     *types[32];
-  Evict     evict;
-  double    ratio, least, loops,
-      /* figure 5: sum of the logarithms of speedups over aij, least speedup over aij and over the loop, least share of
-         the copy */
-      share;
-  PetscInt cases, shares;
-  /* batch over sellp: sum of the logarithms, least, and their number */
-  double   sellp_ratio, sellp_least;
-  PetscInt sellps;
-  PetscInt problems, few, figures[8], nfigures, sizes[16], nsizes; /* options */
-  char    *only[64];
-  PetscInt nonly;
-  Problem  set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
+  PetscInt  problems, few, figures[8], nfigures, sizes[16], nsizes; /* options */
+  char     *only[64];
+  PetscInt  nonly;
+  Problem   set[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
   /* the selected ones, and those with at least 800 rows */
   const Problem *all[PETSC_STATIC_ARRAY_LENGTH(TestSet)], *large[PETSC_STATIC_ARRAY_LENGTH(TestSet)];
   PetscInt       nall, nlarge;
@@ -247,7 +220,7 @@ typedef struct {
 
 typedef struct {
   char   viewed[128];
-  double warm, cold, bytes, error;
+  double seconds, bytes, error;
 } Result;
 
 static PetscErrorCode Multiply(Mat A, Loop *L, const Batch *B, Vec x, Vec y)
@@ -345,23 +318,7 @@ static PetscErrorCode Measure(const Bench *b, Mat A, Loop *L, const Batch *B, Re
     PetscCall(TimeEnd(PETSC_COMM_SELF, t, &times[k]));
     times[k] /= (double)its;
   }
-  PetscCall(Median(b->reps, times, &r->warm));
-  r->cold = 0.0;
-  for (PetscInt k = 0; k < PetscMin(3, b->reps) && A; k++) {
-#if defined(PETSC_HAVE_CUDA)
-    if (DeviceOn) {
-      PetscCall(DeviceColdBegin());
-      PetscCall(Multiply(A, L, B, x, y));
-      PetscCall(DeviceColdEnd(&times[k]));
-      continue;
-    }
-#endif
-    PetscCall(EvictCaches((Evict *)&b->evict));
-    PetscCall(TimeBegin(PETSC_COMM_SELF, &t));
-    PetscCall(Multiply(A, L, B, x, y));
-    PetscCall(TimeEnd(PETSC_COMM_SELF, t, &times[k]));
-  }
-  if (A) PetscCall(Median(PetscMin(3, b->reps), times, &r->cold));
+  PetscCall(Median(b->reps, times, &r->seconds));
   PetscCall(Verify(B, L, y, &r->error));
   PetscCall(PetscFree(times));
   PetscCall(VecDestroy(&x));
@@ -380,10 +337,8 @@ static PetscErrorCode RunType(const Bench *b, const Batch *B, const char *type, 
   PetscFunctionBeginUser;
   *exists = PETSC_TRUE;
   PetscCall(PetscMemzero(r, sizeof(*r)));
-  if (!strcmp(type, "loop") || !strcmp(type, "graph")) {
-    *exists = (PetscBool)(DeviceOn || !strcmp(type, "loop"));
-    if (!*exists) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(LoopCreate(B, (PetscBool)(type[0] == 'g'), &L));
+  if (!strcmp(type, "loop")) {
+    PetscCall(LoopCreate(B, &L));
     PetscCall(PetscStrncpy(r->viewed, DeviceOn ? "cuSPARSE CSR" : "MatMult", sizeof(r->viewed)));
     r->bytes = csr + vectors;
   } else if (!strncmp(type, "batch:", 6)) {
@@ -440,7 +395,7 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
                               const Problem **of, const char *without)
 {
   Batch  B;
-  double loop = 0.0, aij = 0.0, sellp = 0.0;
+  double loop = 0.0, aij = 0.0;
 
   PetscFunctionBeginUser;
   PetscCall(BatchCreate(count, of, &B));
@@ -448,8 +403,8 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
                         "\nfigure %d, %s (%s): %" PetscInt_FMT " problems, %" PetscInt_FMT " rows, %" PetscInt_FMT
                         " nonzeros, longest row %" PetscInt_FMT "\n",
                         figure, name, origin, count, B.rows, B.i[B.rows], B.most));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12s %12s %9s %9s %7s %8s %8s %8s\n", "", "us", "us, cold", "Gflop/s",
-                        "GB/s", "share", "to loop", "to aij", "error"));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12s %9s %9s %7s %8s %8s %8s\n", "", "us", "Gflop/s", "GB/s", "share",
+                        "to loop", "to aij", "error"));
   for (PetscInt k = 0; k < b->ntypes; k++) {
     const char *type = b->types[k];
     Result      r;
@@ -461,36 +416,23 @@ static PetscErrorCode RunCase(Bench *b, int figure, const char *name, const char
     if (without && (strstr(without, word) || (!strncmp(type, "batch:", 6) && strstr(without, " batch: ")))) continue;
     PetscCall(RunType(b, &B, type, &r, &exists));
     if (!exists) continue;
-    if (!strcmp(type, "loop")) loop = r.warm;
-    if (!strcmp(type, "aij")) aij = r.warm;
-    if (!strcmp(type, "sellp")) sellp = r.warm;
-    if (!strcmp(type, "batch") && sellp > 0.0) {
-      b->sellp_ratio += log(sellp / r.warm);
-      b->sellp_least = b->sellps++ ? PetscMin(b->sellp_least, sellp / r.warm) : sellp / r.warm;
-    }
-    gflops = 2e-9 * (double)B.i[B.rows] / r.warm;
-    rate   = r.bytes / r.warm;
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12.2f %12.2f %9.2f %9.1f %6.1f%% %8.2f %8.2f %8.3g%s  %s\n", type,
-                          1e6 * r.warm, 1e6 * r.cold, gflops, 1e-9 * rate,
-                          Device.copy > 0.0 ? 100.0 * rate / Device.copy : 0.0, loop > 0.0 ? loop / r.warm : 0.0,
-                          aij > 0.0 ? aij / r.warm : 0.0, r.error, r.error <= 1.0 ? "" : " WRONG", r.viewed));
+    if (!strcmp(type, "loop")) loop = r.seconds;
+    if (!strcmp(type, "aij")) aij = r.seconds;
+    gflops = 2e-9 * (double)B.i[B.rows] / r.seconds;
+    rate   = r.bytes / r.seconds;
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-17s %12.2f %9.2f %9.1f %6.1f%% %8.2f %8.2f %8.3g%s  %s\n", type,
+                          1e6 * r.seconds, gflops, 1e-9 * rate, Device.copy > 0.0 ? 100.0 * rate / Device.copy : 0.0,
+                          loop > 0.0 ? loop / r.seconds : 0.0, aij > 0.0 ? aij / r.seconds : 0.0, r.error,
+                          r.error <= 1.0 ? "" : " WRONG", r.viewed));
     PetscCall(PetscFPrintf(PETSC_COMM_SELF, b->csv,
                            "%d,%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT
-                           ",%s,\"%s\",%.9g,%.9g,%.6g,%.0f,%.6g,%.4g,%.6g,%.6g,%.3g,%s,%s\n",
-                           figure, name, origin, count, B.rows, B.i[B.rows], type, r.viewed, r.warm, r.cold, gflops,
-                           r.bytes, rate, Device.copy > 0.0 ? rate / Device.copy : 0.0,
-                           loop > 0.0 ? loop / r.warm : 0.0, aij > 0.0 ? aij / r.warm : 0.0, r.error,
-                           DeviceOn ? Device.name : "host", ResultsSource(DeviceOn ? Device.name : NULL)));
+                           ",%s,\"%s\",%.9g,%.6g,%.0f,%.6g,%.4g,%.6g,%.6g,%.3g,%s,%s\n",
+                           figure, name, origin, count, B.rows, B.i[B.rows], type, r.viewed, r.seconds, gflops, r.bytes,
+                           rate, Device.copy > 0.0 ? rate / Device.copy : 0.0, loop > 0.0 ? loop / r.seconds : 0.0,
+                           aij > 0.0 ? aij / r.seconds : 0.0, r.error, DeviceOn ? Device.name : "host",
+                           ResultsSource(DeviceOn ? Device.name : NULL)));
     if (b->csv) fflush(b->csv);
     if (!(r.error <= 1.0)) b->wrong++;
-    if (figure == 5 && !strcmp(type, "batch") && aij > 0.0 && !(without && strstr(without, " aij "))) {
-      b->ratio += log(aij / r.warm);
-      b->least = b->cases ? PetscMin(b->least, aij / r.warm) : aij / r.warm;
-      if (loop > 0.0) b->loops = b->cases ? PetscMin(b->loops, loop / r.warm) : loop / r.warm;
-      b->cases++;
-      if (DeviceOn && r.bytes > 2.0 * (double)Device.cache)
-        b->share = b->shares++ ? PetscMin(b->share, rate / Device.copy) : rate / Device.copy;
-    }
   }
   PetscCall(BatchDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -560,20 +502,7 @@ static PetscErrorCode Figure5(Bench *b)
   for (PetscInt k = 0; k < b->nall; k++) {
     /* the largest batch without the paper's kernels, then a smaller one with every kernel, whose set-ups take time */
     PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->problems, b->problems > b->few ? " batch: evchyb " : NULL));
-    if (b->problems > b->few) PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop graph aij "));
-  }
-  if (b->cases) {
-    PetscCall(
-        PetscPrintf(PETSC_COMM_SELF,
-                    "\nfigure 5, batch of %" PetscInt_FMT
-                    " problems over the block-diagonal aij: geometric mean %.2f, least %.2f; least over the loop %.1f",
-                    b->problems, exp(b->ratio / (double)b->cases), b->least, b->loops));
-    if (b->shares)
-      PetscCall(PetscPrintf(PETSC_COMM_SELF,
-                            "; least share of the copy's bandwidth, of %" PetscInt_FMT
-                            " batches larger than twice the L2, %.1f%%",
-                            b->shares, 100.0 * b->share));
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
+    if (b->problems > b->few) PetscCall(RunSame(b, 5, b->all[k], b->all[k]->name, b->few, " loop aij "));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -693,23 +622,16 @@ int main(int argc, char **argv)
   PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
              "-csv %s: cannot write %s", file, csv.part);
   PetscCall(PetscFPrintf(PETSC_COMM_SELF, b.csv,
-                         "figure,case,origin,problems,rows,nonzeros,type,viewed,seconds,cold_s,gflops,bytes,bytes_per_"
+                         "figure,case,origin,problems,rows,nonzeros,type,viewed,seconds,gflops,bytes,bytes_per_"
                          "s,share_of_copy,over_loop,over_aij,error,"
                          "device," RESULTS_SOURCE "\n"));
-  PetscCall(EvictCreate(0, &b.evict));
   PetscCall(GetProblems(&b));
   PetscCall(PrintTitle(&b));
   for (PetscInt f = 0; f < b.nfigures; f++) PetscCall(RunFigure(&b, b.figures[f]));
-  if (b.sellps)
-    PetscCall(PetscPrintf(PETSC_COMM_SELF,
-                          "\nbatch over the block-diagonal sellp in %" PetscInt_FMT
-                          " cases: geometric mean %.3f, least %.3f\n",
-                          b.sellps, exp(b.sellp_ratio / (double)b.sellps), b.sellp_least));
   PetscCheck(!ResultsClose(&csv), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "-csv %s: not written", file);
   for (PetscInt k = 0; k < SET; k++) PetscCall(ProblemDestroy(&b.set[k]));
   for (PetscInt k = 0; k < b.ntypes; k++) PetscCall(PetscFree(b.types[k]));
   for (PetscInt k = 0; k < b.nonly; k++) PetscCall(PetscFree(b.only[k]));
-  PetscCall(EvictDestroy(&b.evict));
   PetscCall(DeviceClose());
   PetscCheck(!b.wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products were wrong, marked WRONG above",
              b.wrong);

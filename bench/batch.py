@@ -1,13 +1,11 @@
-"""Draws and tabulates the results of bench/batch, figure by figure of the paper: batch.py results.csv chart.svg [title] >table.md"""
+"""Tabulates the results of bench/batch, figure by figure of the paper: batch.py results.csv >table.md"""
 
 import csv
-import math
 import os
 import sys
 
 sys.dont_write_bytecode = True  # no __pycache__ in the sources
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
-import results
 from results import mean
 
 LABELS = {"loop": "loop of calls", "graph": "the loop in a graph", "aij": "block-diagonal aij", "sellp": "block-diagonal sellp",
@@ -20,18 +18,12 @@ def label(t):
     return LABELS.get(t, t.removeprefix("batch:"))
 
 
-def style(plt, t):
-    k = ORDER.index(t) if t in ORDER else len(ORDER)
-    return {"color": "black" if t == "batch" else plt.get_cmap("tab20")(k % 20), "linewidth": 2 if t == "batch" else 1, "marker": "o", "markersize": 3,
-            "linestyle": "--" if t in ("loop", "graph", "aij", "sellp", "evchyb") else "-"}
-
-
 def read(source):
     rows = list(csv.DictReader(open(source)))
     for r in rows:
         for k in ("figure", "problems", "rows", "nonzeros"):
             r[k] = int(r[k])
-        for k in ("seconds", "cold_s", "gflops", "bytes", "bytes_per_s", "share_of_copy", "over_loop", "over_aij", "error"):
+        for k in ("seconds", "gflops", "bytes", "bytes_per_s", "share_of_copy", "over_loop", "over_aij", "error"):
             r[k] = float(r[k])
     return rows
 
@@ -39,64 +31,6 @@ def read(source):
 def types(rows):
     there = {r["type"] for r in rows}
     return [t for t in ORDER if t in there] + sorted(there - set(ORDER))
-
-
-def lines(plt, ax, rows, x, y="gflops", log=True):
-    for t in types(rows):
-        points = sorted((x(r), r[y]) for r in rows if r["type"] == t)
-        ax.plot(*zip(*points), label=label(t), **style(plt, t))
-    if log:
-        ax.set_xscale("log")
-    ax.grid(alpha=0.3)
-
-
-def chart(rows, target, title):
-    import matplotlib # only here: tests/checkdocs.py, which writes the page again, has none
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    cases3 = sorted({r["case"] for r in rows if r["figure"] == 3})
-    height = math.ceil(len(cases3) / 4)
-    panels = [(4, "balanced"), (4, "unbalanced"), (6, "gflops"), (6, "bytes_per_s"), (7, "gflops"), (7, "bytes_per_s")]
-    panels = [(f, name) for f, name in panels if any(r["figure"] == f for r in rows)]
-    largest = max((r["problems"] for r in rows if r["figure"] == 5), default=0)
-    n5 = 1 + any(r["figure"] == 5 and r["problems"] < largest for r in rows) if largest else 0
-    total = height + math.ceil(len(panels) / 2) + n5
-    fig = plt.figure(figsize=(18, 3.6 * total))
-    grid = fig.add_gridspec(total, 4)
-    for k, case in enumerate(cases3):
-        ax = fig.add_subplot(grid[k // 4, k % 4])
-        lines(plt, ax, [r for r in rows if r["case"] == case and r["figure"] in (3, 5)], lambda r: r["problems"])
-        ax.set_title(f"Fig. 3: {case}", fontsize="small")
-        ax.set_xlabel("problems")
-        ax.set_ylabel("Gflop/s")
-        if k == 3:
-            ax.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
-    for k, (figure, name) in enumerate(panels):
-        ax = fig.add_subplot(grid[height + k // 2, k % 2 * 2 : k % 2 * 2 + 2])
-        if figure == 4:
-            lines(plt, ax, [r for r in rows if r["figure"] == 4 and r["case"].startswith(name)], lambda r: r["nonzeros"] / r["rows"])
-            ax.set_xlabel(f"entries a row, {name}")
-            ax.set_ylabel("Gflop/s")
-        else:
-            lines(plt, ax, [r for r in rows if r["figure"] == figure], lambda r: r["problems"], name)
-            ax.set_xlabel("problems")
-            ax.set_ylabel("Gflop/s" if name == "gflops" else "bytes/s")
-        ax.set_title(f"Fig. {figure}", fontsize="small")
-    for k, count in enumerate(sorted({r["problems"] for r in rows if r["figure"] == 5}, reverse=True)[:n5]):
-        some = [r for r in rows if r["figure"] == 5 and r["problems"] == count]
-        names = list(dict.fromkeys(r["case"] for r in some))
-        ax = fig.add_subplot(grid[total - n5 + k, :])
-        lines(plt, ax, some, lambda r: names.index(r["case"]), log=False)
-        twins = {r["case"] for r in some if r["origin"] != "file"}
-        ax.set_xticks(range(len(names)), [n + ("*" if n in twins else "") for n in names], rotation=60, ha="right", fontsize="x-small")
-        ax.set_ylabel("Gflop/s")
-        ax.set_title(f"Fig. 5: {count} problems each, by entries a row (* a twin)", fontsize="small")
-        ax.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
-    fig.suptitle(title)
-    fig.tight_layout()
-    results.chart(fig, target)
 
 
 # The results of the paper, on an NVIDIA P100 (732 GB/s, 5.3 Tflop/s), in double precision
@@ -221,10 +155,9 @@ def table(rows):
                 print(f"| {case} | {first['origin']} | {first['nonzeros']} | " + " | ".join(cells) + f" | {by['batch']['viewed'] if 'batch' in by else ''} |")
 
 
-def page(data, svg):
-    """Prints the page, which shows the chart svg"""
-    print(f"# Batched products\n\n{data[0]['device']}, by `bench/batch`, drawn by `bench/batch.py` (docs/batch.md). Problems of the set marked twin are "
-          f"generated. Errors, in units of what rounding may do: at most {max(r['error'] for r in data):.2g}.\n\n![Gflop/s]({svg})")
+def page(data):
+    print(f"# Batched products\n\n{data[0]['device']}, by `bench/batch` and `bench/batch.py` (docs/batch.md). Problems of the set marked twin are "
+          f"generated. Errors, in units of what rounding may do: at most {max(r['error'] for r in data):.2g}.")
     if any(r["type"] == "batch:slices" for r in data):
         print("\nThe type had layouts and kernels of its own when this was measured (slices and sellp, by its own choice), and the paper's kernels were among its options.")
     five = [r for r in data if r["figure"] == 5 and r["type"] == "batch" and r["over_aij"] > 0]
@@ -241,6 +174,4 @@ def page(data, svg):
 
 
 if __name__ == "__main__":
-    measured = read(sys.argv[1])
-    chart(measured, sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else measured[0]["device"])
-    page(measured, os.path.basename(sys.argv[2]))
+    page(read(sys.argv[1]))

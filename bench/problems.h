@@ -109,13 +109,13 @@ static PetscErrorCode ProblemTwin(PetscInt n, PetscInt entries, Kind kind, Probl
 
 static PetscErrorCode ProblemFromSet(PetscInt k, Problem *P)
 {
-  const char *folders[] = {"tests/matrices", getenv("MATRICES"), "../shared/matrices"};
+  const char *folders[] = {"tests/matrices", getenv("MATRICES")};
   char        file[PETSC_MAX_PATH_LEN];
   PetscBool   there = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrncpy(P->name, TestSet[k].name, sizeof(P->name)));
-  for (int f = 0; f < 3 && !there; f++) {
+  for (int f = 0; f < 2 && !there; f++) {
     if (!folders[f]) continue;
     PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx", folders[f], P->name));
     PetscCall(PetscTestFile(file, 'r', &there));

@@ -122,43 +122,20 @@ static PetscErrorCode Local(Test *t, Record *r)
 /* From compressed rows, and by MatUpdateMPIAIJWithArrays()'s older sibling: preallocating the same matrix again */
 static PetscErrorCode CSR(Test *t, Record *r)
 {
-  Mat          A;
-  PetscInt     rs, re, *i, *j, nz = 0;
-  PetscScalar *v;
+  Mat       A;
+  LocalRows rows;
 
   PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(t->R, &rs, &re));
-  PetscCall(PetscMalloc1(re - rs + 1, &i));
-  i[0] = 0;
-  for (PetscInt k = rs; k < re; k++) {
-    PetscInt n;
-
-    PetscCall(MatGetRow(t->R, k, &n, NULL, NULL));
-    i[k - rs + 1] = i[k - rs] + n;
-    PetscCall(MatRestoreRow(t->R, k, &n, NULL, NULL));
-  }
-  PetscCall(PetscMalloc2(i[re - rs], &j, i[re - rs], &v));
-  for (PetscInt k = rs; k < re; k++) {
-    PetscInt           n;
-    const PetscInt    *cols;
-    const PetscScalar *vals;
-
-    PetscCall(MatGetRow(t->R, k, &n, &cols, &vals));
-    PetscCall(PetscArraycpy(j + nz, cols, n));
-    PetscCall(PetscArraycpy(v + nz, vals, n));
-    nz += n;
-    PetscCall(MatRestoreRow(t->R, k, &n, &cols, &vals));
-  }
+  PetscCall(LocalRowsOfMat(t->R, &rows));
   PetscCall(CreateLike(t->R, t->type, &A));
   for (int k = 0; k < 2; k++) {
-    PetscCall(MatSeqAIJSetPreallocationCSR(A, i, j, v));
-    PetscCall(MatMPIAIJSetPreallocationCSR(A, i, j, v));
+    PetscCall(MatSeqAIJSetPreallocationCSR(A, rows.i, rows.j, rows.v));
+    PetscCall(MatMPIAIJSetPreallocationCSR(A, rows.i, rows.j, rows.v));
     PetscCall(RecordMat(t, r, "type", A));
-    for (PetscInt l = 0; l < nz; l++) v[l] *= -1.5;
+    for (PetscInt l = 0; l < rows.i[rows.m]; l++) rows.v[l] *= -1.5;
   }
   PetscCall(MatDestroy(&A));
-  PetscCall(PetscFree2(j, v));
-  PetscCall(PetscFree(i));
+  PetscCall(LocalRowsDestroy(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -353,12 +330,12 @@ static PetscErrorCode Pattern(Test *t, Record *r)
 {
   const char *route = t->arg;
   Mat         A, B;
-  PetscInt    rs, re, N;
+  PetscInt    rs, re, m, n, M, N;
 
   PetscFunctionBegin;
   PetscCall(Make(t, &A));
   PetscCall(MatGetOwnershipRange(A, &rs, &re));
-  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   for (PetscInt k = 0; k < 2; k++) {
     PetscCall(Touch(A));
@@ -379,11 +356,12 @@ static PetscErrorCode Pattern(Test *t, Record *r)
         PetscCall(MatSetValue(A, i, (i * 7 + k * 3 + 1) % N, Value(i, k, 90), ADD_VALUES));
       PetscCall(MatAssemble(A));
     } else if (!strcmp(route, "axpydifferent")) {
-      PetscInt m, n, M;
-
-      PetscCall(MatSizes(A, &m, &n, &M, NULL));
       PetscCall(MakeOperand(t, m, n, M, N, k ? MATAIJ : t->type, &B));
       PetscCall(MatAXPY(A, 2., B, k ? DIFFERENT_NONZERO_PATTERN : UNKNOWN_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&B));
+    } else if (!strcmp(route, "copydifferent")) {
+      PetscCall(MakeOperand(t, m, n, M, N, t->type, &B));
+      PetscCall(MatCopy(B, A, DIFFERENT_NONZERO_PATTERN));
       PetscCall(MatDestroy(&B));
     } else if (!strcmp(route, "shift"))
       PetscCall(MatShift(A, 1.5)); /* where diagonal entries are missing */
@@ -400,9 +378,6 @@ static PetscErrorCode Pattern(Test *t, Record *r)
       if (can) PetscCall(MatResetPreallocation(A));
       PetscCall(FillLike(t->R, 90 + k, A));
     } else if (!strcmp(route, "preallocate")) { /* as if it were new, for another pattern */
-      PetscInt m, n, M;
-
-      PetscCall(MatSizes(A, &m, &n, &M, NULL));
       PetscCall(MakeOperand(t, m, n, M, N, MATAIJ, &B));
       PetscCall(PreallocateLike(k ? t->R : B, A));
       PetscCall(FillLike(k ? t->R : B, -1, A));
@@ -425,9 +400,6 @@ static PetscErrorCode Pattern(Test *t, Record *r)
       PetscCall(MatEliminateZeros(A, PETSC_TRUE));
 #endif
     } else if (!strcmp(route, "replace")) { /* the same Mat, another matrix inside */
-      PetscInt m, n, M;
-
-      PetscCall(MatSizes(A, &m, &n, &M, NULL));
       PetscCall(MakeOperand(t, m, n, M, N, t->type, &B));
       PetscCall(Touch(B));
       PetscCall(MatHeaderReplace(A, &B));
@@ -607,6 +579,7 @@ static const Operation operations[] = {
     {"zeroed", Pattern, FULL | NOCUDA, "zeroed"},
     {"ignored", Pattern, FULL, "ignored"},
     {"axpydifferent", Pattern, FULL, "axpydifferent"},
+    {"copydifferent", Pattern, FULL, "copydifferent"},
     {"shiftmissing", Pattern, FULL | SQUARE, "shift"},
     {"zerorowspattern", Pattern, FULL | SQUARE, "zerorows"},
     {"resetpreallocation", Pattern, FULL | BYROW, "resetpreallocation"},

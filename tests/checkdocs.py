@@ -386,7 +386,7 @@ def papers(target):
 
 def batches(target):
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        batch.page(batch.read(str(ROOT / "docs/results/paper/batch.csv")), "batch.svg")
+        batch.page(batch.read(str(ROOT / "docs/results/paper/batch.csv")))
     target.write_text(shortened(printed.getvalue(), 5))
 
 

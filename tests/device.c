@@ -160,11 +160,6 @@ static PetscErrorCode Diagonal(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Dense(Test *t, Record *r)
-{
-  return TestDense(t, r, t->device);
-}
-
 /*
   CUSPARSE's factors, and triangular solves with them; with AIJ, PETSc's own factors. Transposed systems are solved with
   one factor from the first numeric phase on, and with another factor only from the second numeric phase on
@@ -492,7 +487,6 @@ static const Operation operations[] = {{"mixed", Mixed, NOCUDA},
                                        {"copies", Copies, ONCE | STRICT},
                                        {"stale", Stale, FULL},
                                        {"diagonal", Diagonal, SOLVE},
-                                       {"densecuda", Dense, FULL | DEVICE},
                                        {"ilu", Factor, SOLVE | SEQ | NOCUDA, "ilu"},
                                        {"icc", Factor, SPD | SEQ | NOCUDA, "icc"},
                                        {"lu", Factor, SOLVE | SEQ | NOCUDA, "lu"},

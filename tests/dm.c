@@ -205,84 +205,6 @@ static PetscErrorCode Compare(const Made *m, const Made *reference, PetscBool fo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves -u'' - v'' = 1 with multigrid, and returns the number of iterations */
-static PetscErrorCode Operator(KSP ksp, Mat J, Mat A, void *ctx)
-{
-  DM            da;
-  DMDALocalInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(KSPGetDM(ksp, &da));
-  PetscCall(DMDAGetLocalInfo(da, &info));
-  for (PetscInt j = info.ys; j < info.ys + info.ym; j++) {
-    for (PetscInt i = info.xs; i < info.xs + info.xm; i++) {
-      MatStencil  row = {0}, col[5];
-      PetscScalar v[5];
-      PetscInt    n = 0;
-
-      row.i = i;
-      row.j = j;
-      for (int k = 0; k < 5; k++) {
-        col[n]   = row;
-        col[n].i = i + (k == 1) - (k == 2);
-        col[n].j = j + (k == 3) - (k == 4);
-        if (col[n].i < 0 || col[n].j < 0 || col[n].i >= info.mx || col[n].j >= info.my) continue;
-        v[n++] = k ? -1. : 4.;
-      }
-      PetscCall(MatSetValuesStencil(A, 1, &row, n, col, v, INSERT_VALUES));
-    }
-  }
-  PetscCall(MatAssemble(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RightHandSide(KSP ksp, Vec b, void *ctx)
-{
-  return VecSet(b, 1.);
-}
-
-static PetscErrorCode Solve(const char *type, PetscBool galerkin, PetscInt *iterations, PetscReal *norm,
-                            PetscBool check)
-{
-  KSP ksp;
-  PC  pc;
-  DM  da;
-  Vec x;
-  Mat A, P;
-
-  PetscFunctionBegin;
-  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_BOX, 33, 33, PETSC_DECIDE,
-                         PETSC_DECIDE, 1, 1, NULL, NULL, &da));
-  PetscCall(DMSetMatType(da, type));
-  PetscCall(DMSetUp(da));
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetDM(ksp, da));
-  PetscCall(KSPSetComputeOperators(ksp, Operator, NULL));
-  PetscCall(KSPSetComputeRHS(ksp, RightHandSide, NULL));
-  PetscCall(KSPSetType(ksp, KSPCG));
-  PetscCall(KSPSetTolerances(ksp, 1e-5, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, PCMG));
-  PetscCall(PCMGSetLevels(pc, 3, NULL));
-  PetscCall(PCMGSetGalerkin(pc, galerkin ? PC_MG_GALERKIN_BOTH : PC_MG_GALERKIN_NONE));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(KSPSolve(ksp, NULL, NULL));
-  PetscCall(KSPGetIterationNumber(ksp, iterations));
-  PetscCall(KSPGetSolution(ksp, &x));
-  PetscCall(VecNorm(x, NORM_2, norm));
-  for (PetscInt level = 1; level < 3 && check; level++) {
-    KSP smoother;
-
-    PetscCall(PCMGGetInterpolation(pc, level, &P));
-    if (Named(type)) PetscCall(HasFormat(P, "a level's interpolation lacks the format"));
-    PetscCall(PCMGGetSmoother(pc, level - 1, &smoother));
-    PetscCall(KSPGetOperators(smoother, &A, NULL));
-    PetscCall(HasFormat(A, "a level's operator lacks the format"));
-  }
-  PetscCall(Destroy(&ksp, &da));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode TestDMs(PetscInt names, char name[][64])
 {
   PetscFunctionBegin;
@@ -308,25 +230,6 @@ static PetscErrorCode TestDMs(PetscInt names, char name[][64])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestSolves(PetscInt names, char name[][64])
-{
-  PetscInt  iterations[2];
-  PetscReal norm[2];
-
-  PetscFunctionBegin;
-  for (int galerkin = 0; galerkin < 2; galerkin++) {
-    PetscCall(Solve(MATAIJ, (PetscBool)galerkin, &iterations[0], &norm[0], PETSC_FALSE));
-    for (PetscInt k = 0; k < names; k++) {
-      PetscCall(PetscSNPrintf(now.what, sizeof(now.what), "%s, multigrid%s", name[k],
-                              galerkin ? " with Galerkin products" : ""));
-      PetscCall(Solve(name[k], (PetscBool)galerkin, &iterations[1], &norm[1], PETSC_TRUE));
-      Expect((PetscBool)(iterations[1] == iterations[0]), "other iterations than with AIJ");
-      Expect((PetscBool)(PetscAbsReal(norm[1] - norm[0]) <= 1e-4 * norm[0]), "another solution than with AIJ");
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   char     type[64] = "sellp", name[3][64];
@@ -341,7 +244,6 @@ int main(int argc, char **argv)
   PetscCall(PetscSNPrintf(name[names++], sizeof(name[0]), "aij%s", type));
   if (now.size == 1) PetscCall(PetscSNPrintf(name[names++], sizeof(name[0]), "seq%s", type));
   PetscCall(TestDMs(names, name));
-  PetscCall(TestSolves(names, name));
   sum[0] = now.checks;
   sum[1] = now.bad;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));

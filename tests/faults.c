@@ -60,31 +60,20 @@ typedef struct {
 /* The local rows of a block-diagonal matrix, in blocks of the case's block size, as a batch */
 static PetscErrorCode CreateBatch(Life *l)
 {
-  PetscInt       rs, re, n = 0, bs = l->c.bs, *sizes, *i, *j;
-  PetscScalar   *a;
+  const PetscInt bs = l->c.bs;
+  PetscInt      *sizes;
+  LocalRows      rows;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(l->R, &rs, &re));
-  PetscCall(PetscMalloc4((re - rs) / bs, &sizes, re - rs + 1, &i, (re - rs) * bs, &j, (re - rs) * bs, &a));
-  i[0] = 0;
-  for (PetscInt r = rs; r < re; r++) {
-    PetscInt           len;
-    const PetscInt    *cols;
-    const PetscScalar *vals;
-
-    sizes[(r - rs) / bs] = bs;
-    PetscCall(MatGetRow(l->R, r, &len, &cols, &vals));
-    for (PetscInt k = 0; k < len; k++, n++) {
-      j[n] = cols[k] % bs;
-      a[n] = vals[k];
-    }
-    i[r - rs + 1] = n;
-    PetscCall(MatRestoreRow(l->R, r, &len, &cols, &vals));
-  }
-  ierr =
-      MatCreateBatch(PETSC_COMM_WORLD, (re - rs) / bs, sizes, i, j, a, MATBATCH_SHARE_NONE, PETSC_COPY_VALUES, &l->A);
-  PetscCall(PetscFree4(sizes, i, j, a));
+  PetscCall(LocalRowsOfMat(l->R, &rows));
+  PetscCall(PetscMalloc1(rows.m / bs, &sizes));
+  for (PetscInt b = 0; b < rows.m / bs; b++) sizes[b] = bs;
+  for (PetscInt k = 0; k < rows.i[rows.m]; k++) rows.j[k] %= bs;
+  ierr = MatCreateBatch(PETSC_COMM_WORLD, rows.m / bs, sizes, rows.i, rows.j, rows.v, MATBATCH_SHARE_NONE,
+                        PETSC_COPY_VALUES, &l->A);
+  PetscCall(PetscFree(sizes));
+  PetscCall(LocalRowsDestroy(&rows));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,14 +8,16 @@
   PetscSpMVGetInfo() returns and hashes of the bits of the results of eight products, before and after the values
   change. tests/compare runs this with two libraries. The program is not linked with either.
 
-  Options: -types sellp,evchyb; -cases a,b (of matrices.c), -files a.mtx,b.mtx, -specs fem27:8:3,... (the generators of
-  bench), each "none" for none; -shapes N (random matrices); -only TEXT (settings that contain TEXT);
+  Options: -types sellp,evchyb; -matrices a,b (names of matrices.c, generators of bench such as fem27:8:3, and files, or
+  "cases" and "specs" for the lists of the first two); -shapes N (random matrices); -only TEXT (settings that contain TEXT);
   -bytes 0 (the bytes of the stored matrix, which include the size of a struct of the library, are not compared).
 */
 #include "lib/atonce.h"
+#include "record.h"
 #include "shapes.h"
 #include <petscspmv.h>
 #include "../bench/lib/matrices.h"
+#include "../bench/lib/names.h"
 
 typedef struct {
   PetscErrorCode (*info)(Mat, PetscSpMVInfo *); /* the library's function, found at run time */
@@ -58,7 +60,6 @@ static const char *const specs[] = {"stencil7:20",
                                     "fem27:8:3",
                                     "fem27:9:2:0.9",
                                     "stencil9:80",
-                                    "permuted7:16",
                                     "tridiag:20000",
                                     "powerlaw:8000:3.1:1.6:900:1",
                                     "google:6000",
@@ -67,7 +68,6 @@ static const char *const specs[] = {"stencil7:20",
                                     "random:900",
                                     "tsopf:1500",
                                     "lengths:4000:20:1:50:300",
-                                    "dense:200",
                                     "arrow:5000",
                                     NULL};
 
@@ -107,33 +107,24 @@ static PetscErrorCode HashVec(Vec v, uint64_t *hash)
 
 static PetscErrorCode GoldenHash(Mat A, uint64_t hash[8])
 {
-  Vec x, y, z, w;
+  Vec v[2], w[2]; /* right and left: what is multiplied or added, and results */
 
   PetscFunctionBegin;
-  for (int k = 0; k < 8; k++) hash[k] = 0xCBF29CE484222325ULL;
-  PetscCall(MatCreateVecs(A, &x, &y));
-  PetscCall(VecDuplicate(y, &z));
-  PetscCall(VecDuplicate(x, &w));
-  PetscCall(VecFill(x, 21));
-  PetscCall(VecFill(y, 22));
-  PetscCall(VecFill(z, 23));
-  PetscCall(MatMult(A, x, z));
-  PetscCall(HashVec(z, &hash[0]));
-  PetscCall(MatMultAdd(A, x, y, z));
-  PetscCall(HashVec(z, &hash[1]));
-  PetscCall(MatMultAdd(A, x, z, z));
-  PetscCall(HashVec(z, &hash[2]));
-  PetscCall(MatMultTranspose(A, y, w));
-  PetscCall(HashVec(w, &hash[3]));
-  PetscCall(MatMultTransposeAdd(A, y, x, w));
-  PetscCall(HashVec(w, &hash[4]));
-  PetscCall(MatMultTransposeAdd(A, y, w, w));
-  PetscCall(HashVec(w, &hash[5]));
-  PetscCall(MatMultHermitianTranspose(A, y, w));
-  PetscCall(HashVec(w, &hash[6]));
-  PetscCall(MatMultHermitianTransposeAdd(A, y, x, w));
-  PetscCall(HashVec(w, &hash[7]));
-  PetscCall(Destroy(&x, &y, &z, &w));
+  PetscCall(MatCreateVecs(A, &v[0], &v[1]));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(VecDuplicate(v[k], &w[k]));
+    PetscCall(VecFill(v[k], 21 + k));
+    PetscCall(VecFill(w[k], 23));
+  }
+  for (int k = 0; k < 8; k++) { /* each operation alone, with a vector, and into that vector */
+    const Op  op = (Op)(k / 3);
+    const int to = op == PLAIN;
+
+    hash[k] = 0xCBF29CE484222325ULL;
+    PetscCall(MatOpMult(A, op, v[!to], k % 3 == 0 ? NULL : k % 3 == 1 ? v[to] : w[to], w[to]));
+    PetscCall(HashVec(w[to], &hash[k]));
+  }
+  PetscCall(Destroy(&v[0], &v[1], &w[0], &w[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -274,62 +265,48 @@ static PetscErrorCode Shapes(Golden *g, PetscInt count, PetscInt ntypes, char *t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The names that an option lists, or the default names */
-static PetscErrorCode Names(const char *option, const char *const standard[], PetscInt *n, char *name[])
+/* A case of matrices.c, or what bench knows by this name */
+static PetscErrorCode Lookup(const char *name, Mat *R)
 {
-  PetscBool set, none;
+  const Case *c = cases;
+  const char *origin;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, name, n, &set));
-  if (!set) {
-    for (*n = 0; standard && standard[*n]; (*n)++) PetscCall(PetscStrallocpy(standard[*n], &name[*n]));
-  }
-  if (*n != 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrcmp(name[0], "none", &none));
-  if (none) {
-    PetscCall(PetscFree(name[0]));
-    *n = 0;
-  }
+  while (c->name && strcmp(c->name, name)) c++;
+  if (c->name)
+    PetscCall(MakeRows(PETSC_COMM_WORLD, c, R));
+  else
+    PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, R, &origin));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Run(Golden *g)
 {
-  const char *const types[]   = {MATSELLP, MATEVCHYB, NULL};
-  const char       *names[64] = {NULL};
-  char             *list[4][64];
-  PetscInt          n[4] = {64, 64, 64, 64}, shapes = 150;
+  const char *names[128];
+  char       *types[8], *given[64];
+  PetscInt    ntypes, ngiven, n = 0, shapes = 150;
+  Mat         R;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-shapes", &shapes, NULL));
-  for (int k = 0; cases[k].name; k++) names[k] = cases[k].name;
-  PetscCall(Names("-types", types, &n[0], list[0]));
-  PetscCall(Names("-cases", names, &n[1], list[1]));
-  PetscCall(Names("-files", NULL, &n[2], list[2]));
-  PetscCall(Names("-specs", specs, &n[3], list[3]));
-  for (int kind = 1; kind < 4; kind++) {
-    for (PetscInt k = 0; k < n[kind]; k++) {
-      const char *name = list[kind][k], *origin;
-      PetscBool   same;
-      Mat         R;
+  PetscCall(GetNames("-types", MATSELLP "," MATEVCHYB, 8, &ntypes, types));
+  PetscCall(GetNames("-matrices", "cases,specs", 64, &ngiven, given));
+  for (PetscInt k = 0; k < ngiven; k++) {
+    const PetscBool all = (PetscBool)!strcmp(given[k], "cases"), generated = (PetscBool)!strcmp(given[k], "specs");
 
-      if (kind == 1) {
-        const Case *c = cases;
-
-        for (same = PETSC_FALSE; c->name && !same; c++) PetscCall(PetscStrcmp(c->name, name, &same));
-        PetscCheck(same, PETSC_COMM_WORLD, PETSC_ERR_USER, "no case is called %s", name);
-        PetscCall(MakeRows(PETSC_COMM_WORLD, c - 1, &R));
-      } else
-        PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &R, &origin));
-      for (PetscInt t = 0; t < n[0]; t++)
-        PetscCall(Lines(g, strrchr(name, '/') ? strrchr(name, '/') + 1 : name, R, list[0][t]));
-      PetscCall(MatDestroy(&R));
-    }
+    for (int c = 0; all && cases[c].name; c++) names[n++] = cases[c].name;
+    for (int c = 0; generated && specs[c]; c++) names[n++] = specs[c];
+    if (!all && !generated) names[n++] = given[k];
   }
-  PetscCall(Shapes(g, shapes, n[0], list[0]));
-  for (int kind = 0; kind < 4; kind++) {
-    for (PetscInt k = 0; k < n[kind]; k++) PetscCall(PetscFree(list[kind][k]));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(Lookup(names[k], &R));
+    for (PetscInt t = 0; t < ntypes; t++)
+      PetscCall(Lines(g, strrchr(names[k], '/') ? strrchr(names[k], '/') + 1 : names[k], R, types[t]));
+    PetscCall(MatDestroy(&R));
   }
+  PetscCall(Shapes(g, shapes, ntypes, types));
+  PetscCall(FreeNames(ntypes, types));
+  PetscCall(FreeNames(ngiven, given));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -183,26 +183,6 @@ static PetscErrorCode Axpy(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Copy(Test *t, Record *r)
-{
-  Mat      A, B;
-  PetscInt m, n, M, N;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MatSizes(A, &m, &n, &M, &N));
-  PetscCall(MakeOperand(t, m, n, M, N, t->type, &B));
-  PetscCall(MatSetOption(B, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-  PetscCall(Touch(B));
-  PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
-  PetscCall(RecordMat(t, r, "type of the copy", B));
-  PetscCall(MatScale(A, 2.));
-  PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
-  PetscCall(RecordMat(t, r, "type of the second copy", B));
-  PetscCall(Destroy(&B, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A matrix with one entry in each row, in the columns from `first` on */
 static PetscErrorCode MakeShifted(Test *t, PetscInt first, const char *type, Mat *A)
 {
@@ -351,7 +331,6 @@ static const Operation operations[] = {{"diagonal", Diagonal, NOCUDA},
                                        {"structure", Structure, 0},
                                        {"getvalues", GetValues, FULL},
                                        {"axpy", Axpy, FULL | NOCUDA},
-                                       {"copy", Copy, FULL},
                                        {"convert-aij", Convert, NOPERM, MATAIJ},
                                        {"convert-own", Convert, NOPERM},
                                        {"convert-other", ConvertOther, FULL | NOPERM},
@@ -387,7 +366,6 @@ static const Operation operations[] = {{"diagonal", Diagonal, NOCUDA},
                                        {"sor", SOR, SOLVE},
                                        {"zerorows", ZeroRows, SOLVE},
                                        {"zerorows-fails", ZeroRowsFails, SQUARE | FULL | BYROW},
-                                       {"reorder", Reorder, SOLVE | SEQ},
                                        {"ordering", Ordering, SQUARE | FULL | BYROW},
                                        {"refused", Refused, FULL},
                                        {NULL, NULL, 0}};

@@ -125,28 +125,6 @@ static PetscErrorCode MultEqual(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BindToCPU(Test *t, Record *r)
-{
-  Mat A, B;
-
-  PetscFunctionBegin;
-  PetscCall(MakeTouched(t, &A));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(MatBindToCPU(A, PETSC_TRUE));
-    PetscCall(RecordMat(t, r, "type when bound", A));
-    PetscCall(MatScale(A, 3.));
-    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-    PetscCall(RecordMat(t, r, "type of a duplicate when bound", B));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatBindToCPU(A, PETSC_FALSE));
-    PetscCall(RecordMat(t, r, "type when unbound", A));
-    PetscCall(MatScale(A, .5));
-    PetscCall(RecordMat(t, r, "type when scaled unbound", A));
-  }
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The sequential matrices, with which PETSc multiplies directly */
 static PetscErrorCode Blocks(Test *t, Record *r)
 {
@@ -170,11 +148,6 @@ static PetscErrorCode Blocks(Test *t, Record *r)
   }
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Dense(Test *t, Record *r)
-{
-  return TestDense(t, r, PETSC_FALSE);
 }
 
 /* The dense matrix comes first: PETSc looks this product up by A's exact type name, and therefore does not find it for
@@ -569,9 +542,7 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"emptyrows", EmptyRows, STRICT | ONCE},
                                        {"vectors", Vectors, NOCUDA},
                                        {"multequal", MultEqual, STRICT | FULL},
-                                       {"bindtocpu", BindToCPU, 0},
                                        {"blocks", Blocks, 0},
-                                       {"dense", Dense, FULL | NOCUDA},
                                        {"sparse", Sparse, FULL},
                                        {"sparse-aij", Sparse, FULL, MATAIJ},
                                        {"sparse-empty", SparseEmpty, ONCE},

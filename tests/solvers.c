@@ -149,22 +149,24 @@ static PetscErrorCode SetVectors(Test *t, DM dm, PetscBool host)
 }
 
 /* A grid's own matrices, on every level of multigrid; the argument begins with the number of unknowns per point, and h
-   for host vectors */
+   for host vectors or a for the type's name that begins with aij, with which interpolations have the format, too */
 static PetscErrorCode Grid(Test *t, Record *r)
 {
   DM          dm;
   KSP         ksp;
   Mat         A;
   const char *options;
-  PetscBool   has, host = (PetscBool)(t->arg[1] == 'h');
+  char        type[64];
+  PetscBool   has, host = (PetscBool)(t->arg[1] == 'h'), named = (PetscBool)(t->arg[1] == 'a');
 
   PetscFunctionBegin;
-  PetscCall(Available(t->arg + 1 + host, &options, &has));
+  PetscCall(Available(t->arg + 1 + (host || named), &options, &has));
   if (!has) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Options(options, PETSC_TRUE));
   PetscCall(DMDACreate2d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 5, 6, PETSC_DECIDE,
                          PETSC_DECIDE, t->arg[0] - '0', 1, NULL, NULL, &dm));
-  PetscCall(DMSetMatType(dm, t->type));
+  PetscCall(PetscSNPrintf(type, sizeof(type), "%s%s", named && strncmp(t->type, "aij", 3) ? "aij" : "", t->type));
+  PetscCall(DMSetMatType(dm, type));
   PetscCall(SetVectors(t, dm, host));
   PetscCall(DMSetUp(dm));
   PetscCall(DMDASetFieldName(dm, 0, "u"));
@@ -341,7 +343,7 @@ static const Operation operations[] = {
     {"columns-gamg", SolveColumns, SPD,
      "-ksp_type preonly -pc_type gamg -pc_gamg_device 0 -pc_gamg_coarse_eq_limit 10 -mg_levels_pc_type jacobi"},
     {"mg", Grid, ONCE, "1-pc_type mg -pc_mg_levels 3"},
-    {"mg-galerkin", Grid, ONCE, "1-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type sor"},
+    {"mg-galerkin", Grid, ONCE, "1a-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type sor"},
     {"mg-dof2", Grid, ONCE, "2-pc_type mg -pc_mg_levels 3"},
     {"mg-dof2-galerkin", Grid, ONCE | NOPERM,
      "2-pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type jacobi"},

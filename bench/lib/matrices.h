@@ -171,8 +171,9 @@ static inline PetscErrorCode MatrixTwinFile(const char *name, char file[], size_
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrncmp(name, "twin:", 5, match));
+  *match = (PetscBool)(*match && folder && *folder);
   if (!*match) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(file, size, "%s/%s.mtx", folder && *folder ? folder : "../shared/matrices", name + 5));
+  PetscCall(PetscSNPrintf(file, size, "%s/%s.mtx", folder, name + 5));
   PetscCall(PetscTestFile(file, 'r', match));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -225,25 +226,37 @@ static inline PetscErrorCode MatrixListAll(PetscInt max, PetscInt *length, char 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Negative off the diagonal: -1 between the same unknowns of two nodes, -0.1 between different ones. The diagonal is the
-   largest row sum, so that rows at the boundary have Dirichlet values */
-static inline PetscErrorCode MakeLaplacian(const char *name, Mat *A)
+/* A number between 0.5 and 1.5 that depends on two unknowns, in any order */
+static inline PetscReal Coupling(PetscInt i, PetscInt j)
+{
+  uint64_t random = (uint64_t)PetscMin(i, j) << 32 ^ (uint64_t)PetscMax(i, j);
+
+  return (PetscReal)(0.5 + RandomReal(&random));
+}
+
+/*
+   Keeps the pattern, which is to be symmetric, and makes the values those of a positive definite matrix, negative off the
+   diagonal. Random ones: the diagonal is a little larger than the sum of the others' magnitudes. Otherwise a Laplacian:
+   -1 between the same unknowns of two nodes, -0.1 between different ones, and the diagonal is the largest row sum, so
+   that rows at the boundary have Dirichlet values
+*/
+static inline PetscErrorCode MakeDefinite(const char *name, PetscBool random, Mat *A)
 {
   Mat             B;
   Spec            s;
   char            message[256];
-  PetscInt        first, end, n, bs = 1;
+  PetscInt        first, end, n, bs;
   PetscReal       most = 0.0;
   const PetscInt *cols;
   PetscScalar    *value;
 
   PetscFunctionBeginUser;
+  PetscCall(MatDuplicate(*A, MAT_DO_NOT_COPY_VALUES, &B));
   if (SpecRead(name, &s, message, sizeof(message)) == SPEC_FOUND) {
-    if (!strcmp(s.generator->name, "fem27")) bs = (PetscInt)s.arg[1];
+    if (!strcmp(s.generator->name, "fem27")) PetscCall(MatSetBlockSize(B, (PetscInt)s.arg[1]));
     SpecFree(&s);
   }
-  PetscCall(MatDuplicate(*A, MAT_DO_NOT_COPY_VALUES, &B));
-  PetscCall(MatSetBlockSize(B, bs));
+  PetscCall(MatGetBlockSize(B, &bs));
   PetscCall(MatGetOwnershipRange(B, &first, &end));
   PetscCall(MatGetSize(B, NULL, &n));
   PetscCall(PetscMalloc1(n, &value));
@@ -253,12 +266,15 @@ static inline PetscErrorCode MakeLaplacian(const char *name, Mat *A)
 
       PetscCall(MatGetRow(*A, i, &n, &cols, NULL));
       for (PetscInt k = 0; k < n; k++) {
-        value[k] = cols[k] == i ? most : ((cols[k] - i) % bs ? -0.1 : -1.0);
+        value[k] = random ? -Coupling(i, cols[k]) : ((cols[k] - i) % bs ? -0.1 : -1.0);
         if (cols[k] != i) sum -= PetscRealPart(value[k]);
+      }
+      for (PetscInt k = 0; k < n; k++) {
+        if (cols[k] == i) value[k] = random ? (PetscReal)1.001 * sum : most;
       }
       if (pass) PetscCall(MatSetValues(B, 1, &i, n, cols, value, INSERT_VALUES));
       PetscCall(MatRestoreRow(*A, i, &n, &cols, NULL));
-      if (!pass) most = PetscMax(most, sum);
+      most = PetscMax(most, sum);
     }
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD));
   }
@@ -296,7 +312,7 @@ static inline PetscErrorCode MatrixCreateLevel(MPI_Comm comm, const char *name, 
   PetscFunctionBeginUser;
   if (strcmp(name, MatrixHierarchyName)) {
     PetscCall(MatrixCreate(comm, name, &fine, &origin));
-    if (!strcmp(origin, "generated") && strncmp(name, "bratu", 5)) PetscCall(MakeLaplacian(name, &fine));
+    if (!strcmp(origin, "generated") && strncmp(name, "bratu", 5)) PetscCall(MakeDefinite(name, PETSC_FALSE, &fine));
     if (MatrixHierarchy)
       PetscCall(MatrixHierarchyDestroy());
     else

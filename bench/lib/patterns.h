@@ -145,31 +145,6 @@ static inline void FEM27(const Spec *s, PetscInt k, Row *r)
   }
 }
 
-/* 7 points in a random order of the unknowns: table[k] is the place of point k, table[rows + r] the point in place r */
-static inline void Permuted7(const Spec *s, PetscInt row, Row *r)
-{
-  PetscInt       q[27];
-  const PetscInt n = Neighbors((PetscInt)s->arg[0], s->table[s->rows + row], 3, 1, q);
-
-  for (PetscInt e = 0; e < n; e++) RowAdd(r, s->table[q[e]]);
-}
-
-static inline void SpecPermute(Spec *s)
-{
-  uint64_t random = 3;
-  PetscInt n      = s->rows, *to;
-
-  s->table = to = (PetscInt *)PatternRealloc(NULL, 2 * (size_t)n * sizeof(*to));
-  for (PetscInt k = 0; k < n; k++) to[k] = k;
-  for (PetscInt k = n - 1; k > 0; k--) {
-    const PetscInt other = RandomInt(&random, k + 1), t = to[k];
-
-    to[k]     = to[other];
-    to[other] = t;
-  }
-  for (PetscInt k = 0; k < n; k++) to[n + to[k]] = k;
-}
-
 /* ---------------------------------------------------------------- irregular: arg[0] rows */
 
 /* Row lengths by a power law: scale arg[1], exponent arg[2], at most arg[3]. If arg[4], 7 of 8 entries are near the
@@ -250,20 +225,10 @@ static inline void Lengths(const Spec *s, PetscInt k, Row *r)
   }
 }
 
-static inline void Dense(const Spec *s, PetscInt k, Row *r)
-{
-  (void)k;
-  for (PetscInt c = 0; c < s->rows; c++) RowAdd(r, c);
-}
-
 static inline void Arrow(const Spec *s, PetscInt k, Row *r)
 {
-  if (k == 0)
-    Dense(s, k, r);
-  else {
-    RowAdd(r, 0);
-    RowAdd(r, k);
-  }
+  if (k) RowAdd(r, 0);
+  for (PetscInt c = k; c < (k ? k + 1 : s->rows); c++) RowAdd(r, c);
 }
 
 /* The row lengths of a real matrix, from a file with one number per line; columns as in Circuit() */
@@ -300,7 +265,6 @@ static const Generator Generators[] = {
     {"fem27", "N:dof:keep:constrained:hanging: 27 nodes, dof unknowns each", {12, 3, 1.0}, RowsFEM, FEM27, NULL},
     {"stencil5", "N: 5 points on N^2", {1000}, RowsSquare, Stencil5, NULL},
     {"stencil9", "N: 9 points on N^2", {1000}, RowsSquare, Stencil9, NULL},
-    {"permuted7", "N: 7 points on N^3 in a random order", {100}, RowsCube, Permuted7, NULL},
     {"tridiag", "n", {1000000}, RowsLine, Tridiagonal, NULL},
     {"powerlaw", "n:scale:exponent:longest:local", {200000, 3.1, 1.6, 4700, 1}, RowsLine, PowerLaw, NULL},
     {"webbase", "n: power law after webbase-1M", {1000005, 3.1, 1.6, 4700, 1}, RowsLine, PowerLaw, NULL},
@@ -315,7 +279,6 @@ static const Generator Generators[] = {
      RowsLine,
      Lengths,
      NULL},
-    {"dense", "n", {3000}, RowsLine, Dense, NULL},
     {"arrow", "n: the diagonal, the first row and the first column", {200000}, RowsLine, Arrow, NULL},
 };
 static const Generator GeneratorRowLengths = {
@@ -404,7 +367,6 @@ static inline SpecResult SpecRead(const char *name, Spec *s, char message[], siz
       rest = *end ? end : NULL;
     }
     s->rows = (*g->rows)(s);
-    if (g->pattern == Permuted7 && s->rows > 0) SpecPermute(s);
   }
   if (!s->generator) return SPEC_UNKNOWN;
   if (s->rows <= 0) {

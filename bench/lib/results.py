@@ -41,8 +41,8 @@ def source(gpu=""):
 
 
 def shortened(text, most=12):
-    """Without charts, what can be unfolded, and tables of more rows, which the CSV files have"""
-    text = re.sub(r"<details>.*?</details>\n*|!\[.*?\]\(.*?\)\n*", "", text, flags=re.S)
+    """Without what can be unfolded, and without tables of more rows, which the CSV files have"""
+    text = re.sub(r"<details>.*?</details>\n*", "", text, flags=re.S)
     kept = []
     for paragraph in re.split(r"\n\n+", text):
         rows = paragraph.count("\n") - 1
@@ -81,17 +81,30 @@ def gpu_name():
     return p.stdout.strip().split("\n")[0]
 
 
+def launcher():
+    """The words of the command that starts MPI programs"""
+    return shlex.split(os.environ.get("MPIEXEC") or os.path.join(ROOT, "tools", "mpiexec"))
+
+
+def make_meshes(*options):
+    """Matrices of meshes in the folder MESHES, unless it has some; returns whether it has"""
+    folder = os.environ["MESHES"]
+    if not glob.glob(os.path.join(folder, "*.petsc")):
+        subprocess.run([os.path.join(ROOT, "bench/lib/meshes.py"), "-out", folder, *options], check=False)
+    return bool(glob.glob(os.path.join(folder, "*.petsc")))
+
+
+def mkl():
+    """MKL as an option of the programs, if it can be had"""
+    subprocess.run([os.path.join(ROOT, "bench/lib/python"), "mkl", "sys"], stdout=subprocess.DEVNULL, check=False)
+    return ["-mkl", *found[:1]] if (found := glob.glob(os.path.join(ROOT, "build/bench-venv/lib/libmkl_rt.so*"))) else []
+
+
 @contextlib.contextmanager
 def whole(path, **how):
     """A file to write, which replaces an older one when it is complete; if writing is interrupted, path.new is left"""
     with open(path + ".new", "w", **how) as f:
         yield f
-    os.replace(path + ".new", path)
-
-
-def chart(fig, path, **how):
-    """fig.savefig(), for a file that is either complete or does not exist"""
-    fig.savefig(path + ".new", format=path.rpartition(".")[2], **how)
     os.replace(path + ".new", path)
 
 
@@ -149,7 +162,7 @@ class Runs:
 
     def __init__(self, args):
         self.args, self.begin, self.failed, self.cut = args, time.time(), 0, 0
-        self.mpiexec = shlex.split(os.environ.get("MPIEXEC") or os.path.join(ROOT, "tools", "mpiexec"))
+        self.mpiexec = launcher()
 
     def left(self):
         """Seconds until the limit"""
@@ -196,27 +209,8 @@ def table(f, head, rows):
     f.write("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|\n" + "".join("| " + " | ".join(r) + " |\n" for r in rows) + "\n")
 
 
-def pyplot(name):
-    """matplotlib, set up so that the same figure gives the same file; None if it is not installed"""
-    try:
-        import matplotlib
-    except ImportError:
-        print(f"{name}: no matplotlib, so no charts; {name} -report draws them from the .csv elsewhere")
-        return None
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = name
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
-def run(main, name, hint="", charts=False, mkl=False):
-    """Calls main(), with a Python that has matplotlib if the script draws charts, and MKL if it asks for that. If the script is to be terminated, main() ends as after an
-    interrupt, so that work in progress is cleaned up"""
-    if (charts or mkl) and not {"-measure", "-h", "--help", "-list"}.intersection(sys.argv):
-        python = subprocess.run([os.path.join(ROOT, "bench/lib/python")] + ["mkl"] * mkl + ["sys"] * (not charts), stdout=subprocess.PIPE, text=True).stdout.strip()
-        if charts and python not in ("", "python3", sys.executable):
-            os.execv(python, [python, "-B", *sys.argv])
+def run(main, name, hint=""):
+    """Calls main(). If the script is to be terminated, main() ends as after an interrupt, so that work in progress is cleaned up"""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         main()

@@ -18,7 +18,7 @@ typedef struct { /* a matrix */
   const Generator *generator;
   double           arg[SPEC_ARGS];
   PetscInt         rows;
-  PetscInt        *table; /* row lengths from a file, or a permutation */
+  PetscInt        *table; /* row lengths from a file */
 } Spec;
 
 typedef struct { /* the row being generated: columns in any order; repeated columns count once */

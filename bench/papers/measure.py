@@ -48,8 +48,6 @@ RANDOM = {"device": [5000, 10000, 20000, 35000, 50000, 65000], "host": [2500, 50
 SIGMAS = [4, 8, 12, 16, 20, 24, 28, 32]
 DENSITIES = [2, 4, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024]
 EVEN = {kind: [f"lengths:{entries // n}:{n}:0:1:{max(2000, 4 * n)}" for n in DENSITIES] for kind, entries in (("device", 8000000), ("host", 1000000))}
-PATTERNS = ["twin:" + m for m in ("cage10", "cant", "bmw3_2", "crankseg_2", "pwtk", "Trefethen_20000")]
-GRID = 48
 # What the kernels of this library do, by ncu: matrices of README and of the two papers
 ROOFLINE = ["stencil7:200", "bratu:200", "fem27:68:3", "fem27:68:3:0.6", "webbase", "google", "random:20000", "tsopf", "twin:F1", "twin:cage14", "twin:dc1"]
 
@@ -69,6 +67,12 @@ KERNELS = {
     "sellp-paper": ["sellp_paper"], "hyb": ["ell", "coo_segmented"], "ell": ["ell"], "coo": ["coo_scalar"], "coo-segmented": ["coo_segmented"],
     "coo-balanced": ["coo_balanced"], "csr-scalar": ["csr"], "csr-vector": ["csr"], "sellp": ["slices|diagonals"], "evchyb": ["slices|diagonals"],
 }  # fmt: skip
+
+
+def real(matrix):
+    """Whether the folder MATRICES has the matrix itself, of which bench/papers/paper otherwise generates a twin"""
+    folder = os.environ.get("MATRICES")
+    return bool(folder) and os.path.exists(os.path.join(ROOT, folder, matrix + ".mtx"))
 
 
 class Measuring:
@@ -140,8 +144,7 @@ class Measuring:
             os.remove(target)
         if not rows or "matrix" not in rows[0] or "kernel" not in rows[0]:
             return set()
-        folder = os.path.join(ROOT, os.environ.get("MATRICES") or "../shared/matrices")
-        drop = {key(r["matrix"]) for r in rows if r["origin"] == "twin" and os.path.exists(os.path.join(folder, key(r["matrix"]) + ".mtx"))}
+        drop = {key(r["matrix"]) for r in rows if r["origin"] == "twin" and real(key(r["matrix"]))}
         if not text.endswith("\n"):
             drop |= {key(r["matrix"]) for r in rows[-2:]}
         left = [r for r in rows if key(r["matrix"]) not in drop and complete(r)]
@@ -162,7 +165,7 @@ class Measuring:
         command += ["-append"] if have else []
         command += ["-host"] if self.args.host else []
         command += self.limits()
-        command += ["-mkl", os.environ["MKL_RT"]] if self.kind == "host" and os.environ.get("MKL_RT") else []
+        command += results.mkl() if self.kind == "host" else []
         status, count = self.start(command, self.path(name, "log"))
         how = {0: "", -1: ", then the time was up"}.get(status, f", exit status {status}")
         print(f"{name}: {count} of {len(todo)} matrices in {time.time() - begin:.0f} s{how}")
@@ -211,15 +214,13 @@ class Measuring:
 
     def twins(self):
         """The real matrices at hand and their twins"""
-        target, folder = self.path("twins"), os.path.join(ROOT, os.environ.get("MATRICES") or "../shared/matrices")
-        names = [m for m in MATRICES if os.path.exists(os.path.join(folder, m + ".mtx"))]
+        target, names = self.path("twins"), [m for m in MATRICES if real(m)]
         if not names:
             print("twins: left out, there are no real matrices")
             return
         command = [self.program, "-matrices", ",".join("twin:" + m for m in names), "-csv", target, "-reps", str(self.args.reps)]
         command += (["-host"] if self.args.host else []) + self.limits()
-        at = lambda path: dict(os.environ, MATRICES=os.path.abspath(path))
-        self.once("twins", target, [(command, at(folder)), ([*command, "-append"], at(os.devnull))])
+        self.once("twins", target, [(command, None), ([*command, "-append"], dict(os.environ, MATRICES=""))])
 
     def single(self):
         """What values in single precision cost"""
@@ -229,12 +230,6 @@ class Measuring:
             return
         env = dict(os.environ, CUDA_VISIBLE_DEVICES="") if self.args.host else None
         self.once("single", self.path("single"), [([program, "-csv", self.path("single")], env)])
-
-    def patterns(self):
-        """Where the entries are: the same on any machine"""
-        target = os.path.join(self.out, "patterns.csv")
-        command = [self.program, "-host", "-matrices", ",".join(PATTERNS), "-csv", target, "-pattern", str(GRID)]
-        self.once("patterns", target, [(command, None)])
 
     def bratu_(self):
         target = self.path("bratu")

@@ -11,7 +11,6 @@ static char help[] =
   -mkl <libmkl_rt.so.3> : path of MKL's library, for double precision\n\
   -partition       : also a row 'partition' with what EVC-HYB's partition is (Table 3 of its paper)\n\
   -stream <n>      : STREAM's four kernels on arrays of n doubles, instead of matrices\n\
-  -pattern <grid>  : how many entries each of grid x grid parts of a matrix has, instead of products\n\
   -profile         : one product each, between cudaProfilerStart() and cudaProfilerStop(), for ncu --profile-from-start off\n\
   -csv <file>      : results, matrix by matrix; with -append after what is there\n\
   -list            : prints the formats and the papers they are from, and ends\n\
@@ -425,7 +424,7 @@ static PetscErrorCode OnceGraph(void *ctx)
 #endif
 
 typedef struct {
-  PetscInt  reps, wrong, pattern;
+  PetscInt  reps, wrong;
   PetscReal target;
   PetscBool profile, partition, quiet;
   FILE     *csv;
@@ -600,11 +599,6 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
     PetscCall(PetscPrintf(PETSC_COMM_SELF,
                           "%s (%s), %" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " entries\n", P->name,
                           P->origin, P->csr.m, P->csr.n, P->csr.i[P->csr.m]));
-  if (settings->pattern) {
-    PetscCall(PatternRun(P->name, P->origin, P->csr.m, P->csr.n, P->csr.i, P->csr.j, settings->pattern,
-                         settings->csv ? settings->csv : stdout));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   PetscCall(Room(&room));
   for (PetscInt f = 0; f < nformats; f++) {
     PetscCall(SubjectFind(formats[f], &subject[n], &found));
@@ -634,7 +628,7 @@ static PetscErrorCode ProblemRun(Problem *P, PetscInt nformats, char *formats[],
 /* Loads all code and initializes all libraries before anything is timed */
 static PetscErrorCode WarmUp(PetscInt nformats, char *formats[])
 {
-  Settings once = {1, 0, 0, 0.0, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, NULL};
+  Settings once = {1, 0, 0.0, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, NULL};
   Problem  P;
 
   PetscFunctionBeginUser;
@@ -688,9 +682,6 @@ static PetscErrorCode GetSettings(Settings *s)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-profile", &s->profile, NULL));
   PetscCheck(DeviceOn || !s->profile, PETSC_COMM_SELF, PETSC_ERR_SUP, "-profile needs a GPU");
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-partition", &s->partition, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-pattern", &s->pattern, NULL));
-  PetscCheck(s->pattern >= 0 && s->pattern <= 512, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "-pattern must be 1 to 512");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -707,10 +698,9 @@ static PetscErrorCode OpenCSV(Settings *s, Results *csv, char file[])
                "-csv %s: cannot write %s", file, csv->part);
     (void)setvbuf(s->csv, NULL, _IOFBF, 1 << 20); /* one write per matrix */
     if (!append)
-      PetscCall(PetscFPrintf(
-          PETSC_COMM_SELF, s->csv, "matrix,origin,rows,columns,entries,%s\n",
-          s->pattern ? "row,counts"
-                     : "device,copy,format,seconds,least,bytes,stored,convert,error,kernel," RESULTS_SOURCE));
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, s->csv,
+                             "matrix,origin,rows,columns,entries,device,copy,format,seconds,least,bytes,stored,"
+                             "convert,error,kernel," RESULTS_SOURCE "\n"));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -723,7 +713,7 @@ int main(int argc, char **argv)
   PetscReal    max_entries = 2147483000.0;
   PetscBool    set, streaming, host = PETSC_FALSE;
   Results      csv;
-  Settings     s = {7, 0, 0, 5e-4, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, NULL};
+  Settings     s = {7, 0, 5e-4, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, NULL};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -770,7 +760,7 @@ int main(int argc, char **argv)
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
 
   if (streaming) PetscCall(StreamRun(stream, s.reps, s.csv));
-  if (!s.profile && !s.pattern && nmatrices) PetscCall(WarmUp(nformats, formats));
+  if (!s.profile && nmatrices) PetscCall(WarmUp(nformats, formats));
   for (PetscInt k = 0; k < nmatrices; k++) {
     const int twin    = strncmp(matrices[k], "twin:", 5) ? -1 : TwinFind(matrices[k] + 5);
     double    entries = twin < 0 ? 0.0 : (double)Twins[twin].entries;

@@ -4,9 +4,9 @@ For example, after `make programs`
 
   paper.py sellp-table3 evchyb-figure15                                 # only these; BENCH=build/<tag>/bench if there are several builds
   paper.py -report                                                      # writes the report again from the existing CSV files
-  paper.py -report -short -out docs/results/paper -to docs/results/paper.md    # the report in git, without charts and long tables
+  paper.py -report -short -out docs/results/paper -to docs/results/paper.md    # the report in git, without long tables
 
-Measuring needs only python3 and the programs. The charts need matplotlib: the system's, otherwise PyPI's in build/ (with MKL, a baseline on the host).
+It needs only python3 and the programs, and on the host MKL, a baseline, which it gets from PyPI in build/.
 """
 
 import argparse
@@ -24,7 +24,6 @@ from report import Report
 M = Measuring
 EXPERIMENTS = {  # the measurements that each experiment of the report needs
     "ours": [M.matrices],
-    "sellp-figure4": [M.patterns],
     "sellp-table3": [M.matrices],
     "sellp-figure5": [M.matrices],
     "sellp-table2": [M.profile, M.counters],
@@ -47,7 +46,7 @@ EXPERIMENTS = {  # the measurements that each experiment of the report needs
     "single": [M.single],
 }
 # most important first, because the time may run out
-ORDER = [M.patterns, M.stream, M.matrices, M.random, M.profiles, M.sweep, M.csr5, M.loads, M.bratu_, M.single, M.twins, M.profile, M.counters]
+ORDER = [M.stream, M.matrices, M.random, M.profiles, M.sweep, M.csr5, M.loads, M.bratu_, M.single, M.twins, M.profile, M.counters]
 
 
 def main():
@@ -56,11 +55,11 @@ def main():
     p.add_argument("experiments", nargs="*", metavar="experiment", help="default: all")
     p.add_argument("-measure", action="store_true", help="measure only")
     p.add_argument("-report", action="store_true", help="report only, from the CSV files that are there")
-    p.add_argument("-short", action="store_true", help="no charts and no long tables in the report")
+    p.add_argument("-short", action="store_true", help="no long tables in the report")
     p.add_argument("-list", action="store_true", help="print the formats and the papers they are from")
     p.add_argument("-out", default=os.environ.get("OUT") or os.path.join(ROOT, "build/results/paper"),
                    help="where the CSV files are; those in docs/results/paper are in git")  # fmt: skip
-    p.add_argument("-to", default=os.path.join(ROOT, "build/results/paper.md"), help="the report; its charts go to a folder of that name")
+    p.add_argument("-to", default=os.path.join(ROOT, "build/results/paper.md"), help="the report (build/results/paper.md)")
     p.add_argument("-programs", default=os.environ.get("BENCH"), help="folder of the benchmarks' programs, build/<tag>/bench (default: the latest build)")
     p.add_argument("-host", action="store_true", help="measure the host, even if there is a GPU")
     p.add_argument("-again", action="store_true", help="measure again even if there are results")
@@ -101,4 +100,4 @@ def main():
 
 
 if __name__ == "__main__":
-    results.run(main, "bench/papers/paper.py", "; the same command goes on with what is missing", charts=True, mkl=True)
+    results.run(main, "bench/papers/paper.py", "; the same command goes on with what is missing")

@@ -1,6 +1,6 @@
-"""The report on the papers' experiments, from the CSV files: numbers, tables and charts. Its words are in report.md
+"""The report on the papers' experiments, from the CSV files: numbers and tables. Its words are in report.md
 
-Each function of EXPERIMENTS gets a Part, adds its tables and charts, and returns the values that report.md names; None if what it needs was not measured.
+Each function of EXPERIMENTS gets a Part, adds its tables, and returns the values that report.md names; None if what it needs was not measured.
 """
 
 import itertools
@@ -11,7 +11,6 @@ import statistics
 
 import results
 
-from charts import Charts
 from measure import DENSITIES, SIGMAS
 from published import MATRICES, SMALL, TABLE_2, TABLE_3, TABLE_I, TABLE_II, TABLE_III, TABLE_III_COLUMNS
 from results import mean, read
@@ -58,9 +57,6 @@ class Part:
     def table(self, columns, rows):
         self.tables.append("\n".join(["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns), *("| " + " | ".join(map(str, r)) + " |" for r in rows)]))
 
-    def chart(self, name, *args, **how):
-        self.report.charts.draw(f"{self.device}-{name}", *args, **how)
-
     def copy(self, *measurements):
         """A copy's bandwidth, GB/s"""
         tables = [self.all[k] for k in measurements if k in self.all]
@@ -103,7 +99,6 @@ def sellp_table3(p):
 def sellp_figure5(p):
     t, names, columns = p.t, [m for m in TABLE_III if m in p.t.matrices], HOST_COLUMNS if p.host else GPU_COLUMNS
     series = {c: [t.gflops(m, f) for m in names] for c, f in columns.items()}
-    p.chart("sellp-figure5", names, series, "GF/s")
     times = []
     for c, f in zip(TABLE_III_COLUMNS[1:], ("csr-scalar", "ell", "sellp-paper", "cusparse:csr1", "hyb")):
         then = mean([2e-9 * TABLE_I[m] / TABLE_III[m][TABLE_III_COLUMNS.index(c)] for m in names])
@@ -146,24 +141,8 @@ def sellp_sweep(p):
     found = [(m, t.seconds(m, base), *t.best(m, forms)) for m in t.matrices if t.seconds(m, base)]
     p.table(["matrix", "b = t = 8", "best", "b", "t", "gain", "our sellp"],
             [(t.label(m), us(s), us(best), *form.split(":")[1:], f"{s / best:.2f}", us(t.seconds(m, "sellp"))) for m, s, best, form in found])  # fmt: skip
-    bs, ts = (sorted({int(f.split(":")[k]) for f in forms}) for k in (1, 2))
-    series = {f"b = {b}": [mean(ratios(t, t.matrices, base, f"sellp-paper:{b}:{k}")) for k in ts] for b in bs}
-    p.chart("sellp-sweep", ts, series, "speed over b = t = 8, geometric mean", kind="line", xlabel="t")
     gains = [s / best for _, s, best, _ in found]
     return dict(mean=mean(gains), most=max(gains, default=0))
-
-
-def sellp_figure4(p):
-    path, grids = os.path.join(p.report.folder, "patterns.csv"), {}
-    for r in read(path) if os.path.exists(path) else []:
-        label = key(r["matrix"]) + (" (twin)" if r["origin"] == "twin" else "")
-        grids.setdefault((label, r["rows"], r["entries"]), []).append([int(x) for x in r["counts"].split()])
-    if not grids:
-        return None
-    p.report.charts.patterns("sellp-figure4", {label: grid for (label, *_), grid in grids.items()})
-    near = lambda g: 100 * sum(x for i, row in enumerate(g) for j, x in enumerate(row) if abs(i - j) < 2) / sum(map(sum, g))  # on or next to the diagonal
-    p.table(["matrix", "rows", "entries", "at the diagonal, %"], [(*about, f"{near(g):.0f}") for about, g in grids.items()])
-    return dict(grid=len(next(iter(grids.values()))))
 
 
 # ---- the EVC-HYB paper
@@ -212,10 +191,6 @@ def evchyb_figure3(p):
     speed = {c: [t.best(m, lib)[0] / t.seconds(m, f) for m in names] for c, f in forms.items()}
     loss = [100 * (1 - t.seconds(m, "evchyb-sorted") / t.seconds(m, "evchyb-paper")) for m in names]
     per = [t.entries(m) / float(t.at[m, "evchyb-paper"]["rows"]) for m in names]
-    p.chart("evchyb-figure3", names, speed, "speed")
-    p.chart("evchyb-figure4", per, {"loss": loss}, "loss by reordering, %", kind="points", xlabel="entries a row")
-    rates = {"EVC-HYB, sorted": "evchyb-sorted", "EVC-HYB": "evchyb-paper", "cuSPARSE CSR": "cusparse:csr1", "HYB": "hyb", "our evchyb": "evchyb"}
-    p.chart("evchyb-figure5", names, {c: [t.gflops(m, f) for m in names] for c, f in rates.items()}, "GF/s")
     without, with_, ours = speed.values()
     p.table(["matrix", "CSR us", "HYB us", "EVC-HYB, sorted us", "EVC-HYB us", "loss %", "speed, sorted", "speed", "our evchyb us"],
             [(t.label(m), *(us(t.seconds(m, f)) for f in (*lib, "evchyb-sorted", "evchyb-paper")), f"{lost:.1f}", f"{a:.2f}", f"{b:.2f}", us(t.seconds(m, "evchyb")))
@@ -252,10 +227,7 @@ def evchyb_figure6(p):
     if not c or not full:
         return None
     names, column = list(c), lambda k: [c[m][k] for m in c]
-    p.chart("evchyb-figure6", names, {"DRAM read": column("dram"), "L2": column("l2"), "L1": column("l1")}, "GB/s")
-    p.chart("evchyb-figure7", names, {"L1": column("hit1"), "L2": column("hit2")}, "%")
     rates = [full.gflops(m, "evchyb-sorted") for m in names]
-    p.chart("evchyb-figure8", column("cycles"), {"matrices": rates}, "GF/s", kind="points", xlabel="cycles a load, all loads")
     p.table(["matrix", "DRAM read GB/s", "L2 GB/s", "L1 GB/s", "L1 hits %", "L2 hits %", "cycles a load"],
             [(m, *(f"{x[k]:.{d}f}" for k, d in (("dram", 0), ("l2", 0), ("l1", 0), ("hit1", 1), ("hit2", 1), ("cycles", 0)))) for m, x in c.items()])  # fmt: skip
     kernels = [r for r in t.rows if key(r["matrix"]) == "Stanford_Berkeley" and t.value(r, NS)]
@@ -300,8 +272,6 @@ def evchyb_figure10(p):
     p.table(["matrix", "alpha by DRAM", "alpha by L2", "B by DRAM", "B by L2", "GF/s", "b / B by DRAM"],
             [(m, *(f"{x:.2f}" for x in r[:4]), f"{r[4]:.0f}", f"{r[5]:.0f}") for m, r in rows.items()])  # fmt: skip
     column = lambda k: [r[k] for r in rows.values()]
-    p.chart("evchyb-figure10", list(rows), {"alpha": column(1), "B, bytes a flop": column(3)}, "")
-    p.chart("evchyb-figure11", list(rows), {"measured": column(4), "b / B": column(5)}, "GF/s")
     over = {big: [r[4] / r[5] for m, r in rows.items() if r[5] and (full.number(m, "evchyb-sorted", "bytes") > 2e8) == big] for big in (True, False)}
     return dict(b=b, dram=ends(column(0)), l2=ends(column(1)), big=ends(over[True]), rest=ends(over[False]), highest=max(rows, key=lambda m: rows[m][1]),
                 google=rows.get("web-Google", [0, 0])[1])  # fmt: skip
@@ -319,9 +289,6 @@ def evchyb_figure12(p):
     p.table(["matrix", "T_A + T_X + T_Y over the whole", "T_A %", "T_X %", "T_Y %", "GF/s", "x constant", "A constant"],
             [(m, f"{r[0]:.2f}", *(f"{v:.0f}" for v in r[1:])) for m, r in rows.items()])  # fmt: skip
     column = lambda k: [r[k] for r in rows.values()]
-    p.chart("evchyb-figure12", list(rows), {"sum over whole": column(0)}, "ratio")
-    p.chart("evchyb-figure13", list(rows), {"A": column(1), "x": column(2), "y": column(3)}, "share, %", kind="stack")
-    p.chart("evchyb-figure14", list(rows), {"complete": column(4), "x constant": column(5), "A constant": column(6)}, "GF/s")
     return dict(sum=ends(column(0)), a=ends(column(1)), x=ends(column(2)), y=ends(column(3)), most=max(rows, key=lambda m: rows[m][2]),
                 chain=", ".join(m for m, r in rows.items() if r[6] < 1.05 * r[4]), below=", ".join(m for m, r in rows.items() if r[0] < 0.95) or "none")  # fmt: skip
 
@@ -338,7 +305,6 @@ def evchyb_figure15(p):
     forms = {c: f for c, f in FORMS15.items() if any(t.seconds(m, f) for m in t.matrices) and (f != "petsc:aij" or p.host)}
     names = [next(float(r["rows"]) for r in t.rows if key(r["matrix"]) == m) for m in t.matrices]
     p.table(["rows", "entries", *forms], [(f"{n:.0f}", f"{t.entries(m):.0f}", *(f"{t.gflops(m, f):.1f}" for f in forms.values())) for n, m in zip(names, t.matrices)])
-    p.chart("evchyb-figure15", names, {c: [t.gflops(m, f) for m in t.matrices] for c, f in forms.items()}, "GF/s", kind="line", xlabel="rows")
     last, share = t.matrices[-1], max(1 / 3, min(1, 4096 / names[-1])) ** 2  # lengths are uniform: of the rows beyond the width, squared
     return dict(entries=t.entries(last) * 1e-6, rates=", ".join(f"{c} {rate(t.gflops(last, f))}" for c, f in forms.items()), percent=100 * share)
 
@@ -380,7 +346,6 @@ def formats(p):
     lib = "MKL CSR" if p.host else "cuSPARSE CSR"
     p.table(["matrix", "entries", *FIVE, lib, "our better one"], rows)
     p.table(["matrix", *FIVE], even)
-    p.chart("formats", [t.label(m) for m in t.matrices], {f: [t.gflops(m, t.best(m, k)[1]) for m in t.matrices] for f, k in FIVE.items()}, "GF/s")
     won = [min(b, key=lambda f: b[f][0]) for b in best.values()]
     wins = sorted({f: won.count(f) for f in dict.fromkeys(won)}.items(), key=lambda x: (-x[1], list(FIVE).index(x[0])))
     sell = [b["SELL-C-sigma"][0] / b["CSR"][0] for b in best.values() if "SELL-C-sigma" in b]
@@ -435,8 +400,6 @@ def formats_figure3(p):
         return None
     p.table(["cant (twin)", "us", "DRAM read GB/s", "L2 GB/s", "L1 GB/s", "occupancy, %", "sectors a load"], [(f, *x) for f, x in table.items()])
     times = {f: float(x[0]) for f, x in table.items()}
-    p.chart("formats-figure3", list(table), {"us": list(times.values())}, "us")
-    p.chart("formats-figure4", list(table), {"occupancy": [float(x[4]) for x in table.values()]}, "%")
     return dict(coo=times["coo"] / min(times.values()), scalar=table["csr-scalar"][5], vector=table["csr-vector"][5], gain=times["csr-scalar"] / times["csr-vector"])
 
 
@@ -456,7 +419,6 @@ def ours(p):
     p.table(["matrix", "entries", *OURS, "best other", "which", "its time over ours", "spread of ours, %", "of its, %", ""],
             [(t.label(m), f"{t.entries(m):.0f}", *(us(t.seconds(m, f)) for f in OURS), us(other[m][0]), other[m][1], f"{ratio[m]:.2f}",
               *(f"{t.above(m, x[m][1]):.1f}" for x in (own, other)), verdict(ratio[m])) for m in names])  # fmt: skip
-    p.chart("ours", names, {"best other over ours": list(ratio.values())}, "ratio")
     by = []
     for f in [*OURS, *others]:
         over = [t.seconds(m, f) / own[m][0] for m in names if t.seconds(m, f)]
@@ -529,8 +491,6 @@ def roofline(p):
         return None
     head = "matrix,type,us,DRAM MB,flops a byte,GF/s,at the copy's bandwidth,% of that,DRAM GB/s,L2 GB/s,occupancy %,registers"
     p.table(head.split(","), [(*r[:2], *(f"{x:.{d}f}" for x, d in zip(r[2:], (1, 1, 3, 0, 0, 0, 0, 0, 0, 0)))) for r in rows])
-    series = {"measured": [r[5] for r in rows], "the copy's bandwidth": [r[6] for r in rows]}
-    p.chart("roofline", [r[4] for r in rows], series, "GF/s", kind="points", xlabel="flops a byte of DRAM")
     low = min(rows, key=lambda r: r[7])
     return dict(copy=copy, near=sum(r[7] >= 80 for r in rows), count=len(rows), least=low[7], low=low[0])
 
@@ -553,7 +513,7 @@ def single(p):
 # What an experiment needs: a measurement of the GPU or the host, of the GPU alone (GPU), or none in particular
 GPU = True
 EXPERIMENTS = {
-    ours: ("matrices",), sellp_figure4: (), sellp_table3: ("matrices",), sellp_figure5: ("matrices",), sellp_table2: ("profile", GPU),
+    ours: ("matrices",), sellp_table3: ("matrices",), sellp_figure5: ("matrices",), sellp_table2: ("profile", GPU),
     sellp_sweep: ("sweep",), evchyb_table2: (), evchyb_table3: ("matrices", GPU), evchyb_figure3: ("matrices", GPU),
     evchyb_figure6: ("profile", GPU), evchyb_table4: ("loads", GPU), evchyb_figure10: ("profile", GPU), evchyb_figure12: ("matrices", GPU),
     evchyb_figure15: ("random",), evchyb_figure16: ("bratu",), formats: ("profiles",), formats_csr5: ("csr5", GPU), formats_figure3: ("counters", GPU),
@@ -580,7 +540,7 @@ class Report:
     KINDS = {"complex": "complex numbers", "single": "single precision", "64bit": "64-bit indices"}
 
     def __init__(self, folder, target, short=False):
-        self.folder, self.target, self.short, self.charts, self.data, self.devices = folder, target, short, Charts(None if short else os.path.splitext(target)[0]), {}, {}
+        self.folder, self.target, self.short, self.data, self.devices = folder, target, short, {}, {}
         names = os.listdir(folder) if os.path.isdir(folder) else []
         found = [m for m in (re.match(r"(.+)-([a-z0-9]+)\.csv$", name) for name in sorted(names)) if m]
         for m in sorted(found, key=lambda m: (on_host(m[1]), "-" in m[1])):
@@ -623,7 +583,7 @@ class Report:
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "report.md")) as f:
             text = f.read().partition("-->\n")[2]
         parts = self.parts(wanted)
-        parts.update(charts=os.path.basename(os.path.splitext(self.target)[0]), devices="\n".join(self.about(role) for role in self.devices))
+        parts.update(devices="\n".join(self.about(role) for role in self.devices))
         sections = re.split(r"(?m)^(?=## )", text)
         named = [(re.search(r"`bench/papers/paper.py ([\w-]+)`\.$", s, re.M), s) for s in sections]
         text = "\n\n".join(section(s, name and name[1].replace("-", "_"), parts) for name, s in named if not name or name[1] in wanted)

@@ -1,6 +1,5 @@
 /*
-  STREAM's four kernels (McCalpin), for the EVC-HYB paper's Table 2, and the positions of a matrix's entries, for the
-  SELL-P paper's Figure 4. Used by paper.c.
+  STREAM's four kernels (McCalpin), for the EVC-HYB paper's Table 2. Used by paper.c.
 */
 #pragma once
 
@@ -122,30 +121,5 @@ static PetscErrorCode StreamRun(PetscInt n, PetscInt reps, FILE *csv)
     PetscCall(PetscFree(t[k]));
   }
   PetscCheck(error < 1e-12, PETSC_COMM_SELF, PETSC_ERR_PLIB, "STREAM's arrays are off by %g", error);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Counts the entries in each of grid x grid equal parts of the matrix, with a line of the file for each grid row */
-static PetscErrorCode PatternRun(const char *name, const char *origin, PetscInt m, PetscInt n, const PetscInt *i,
-                                 const PetscInt *j, PetscInt grid, FILE *csv)
-{
-  PetscInt64 *count;
-  PetscInt    r = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscMalloc1(grid, &count));
-  for (PetscInt g = 0; g < grid; g++) {
-    PetscCall(PetscArrayzero(count, grid));
-    for (; r < m && (PetscInt64)r * grid / m == g; r++) {
-      for (PetscInt e = i[r]; e < i[r + 1]; e++) count[(PetscInt64)j[e] * grid / n]++;
-    }
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv,
-                           "%s,%s,%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",%" PetscInt_FMT ",\"", name,
-                           origin, m, n, i[m], g));
-    for (PetscInt c = 0; c < grid; c++)
-      PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv, "%s%" PetscInt64_FMT, c ? " " : "", count[c]));
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, csv, "\"\n"));
-  }
-  PetscCall(PetscFree(count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

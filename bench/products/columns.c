@@ -5,7 +5,6 @@ static char help[] =
   -columns <1,2,4,8,16,32> : of B\n\
   -types <aij:product,sellp:loop,sellp:product,evchyb:product> : matrix type, and MatMatMult() or a loop of MatMult(), taking turns in one run. aij is\n\
                      aijcusparse on a GPU\n\
-                     On one GPU also cusparse:csr1, csr2 and csr3, cuSPARSE's algorithms, and csr1-rows, csr2-rows, csr3-rows: B and C by rows\n\
   -mkl <libmkl_rt.so.3> : for mkl:product among the types, MKL's product (one rank, host)\n\
   -reps <7>        : repetitions, of which the median counts\n\
   -csv <file>      : results to read by program\n\n";
@@ -19,7 +18,6 @@ static char help[] =
 #include "matrices.h"
 #include "contenders.h"
 #include "mkl.h"
-#include "cusparsespmm.h"
 #include "timing.h"
 
 /* The default on a GPU: the matrices of bench/products/bench, and four finite element matrices */
@@ -31,7 +29,6 @@ typedef struct {
   char      type[64], method[64];
   Mat       A, C;
   MKLMatrix mkl;      /* A for MKL, otherwise NULL */
-  SpMM      spmm;     /* A for cuSPARSE, otherwise NULL */
   PetscInt  products; /* products per repetition */
   double   *t, us;
 } Contender;
@@ -44,33 +41,22 @@ typedef struct {
 
 static PetscErrorCode ContenderCreate(const char *what, Mat A, PetscInt reps, Contender *c)
 {
-  PetscBool   loop, product, mkl, cusparse;
-  PetscMPIInt size;
+  PetscBool loop, product, mkl;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscCall(PetscStrcmp(what, "mkl:product", &mkl));
-  PetscCall(PetscStrbeginswith(what, "cusparse:", &cusparse));
-  PetscCall(ContenderRead(mkl || cusparse ? "aij:product" : what, "sellp:product or sellp:loop", A, c->type, c->method,
-                          &c->A));
+  PetscCall(ContenderRead(mkl ? "aij:product" : what, "sellp:product or sellp:loop", A, c->type, c->method, &c->A));
   if (mkl) {
     PetscCheck(MKL.handle, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG,
                "-types: mkl:product needs the library's name, -mkl <libmkl_rt.so.3>, one rank and the host");
     PetscCall(MKLMatCreate(c->A, &c->mkl));
     PetscCall(PetscStrncpy(c->type, "mkl", sizeof(c->type)));
   }
-  if (cusparse) {
-    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-    PetscCheck(DeviceOn && size == 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s needs a GPU and one rank",
-               what);
-    PetscCall(SpMMCreate(c->A, strchr(what, ':') + 1, &c->spmm));
-    PetscCall(PetscStrncpy(c->type, "cusparse", sizeof(c->type)));
-    PetscCall(PetscStrncpy(c->method, strchr(what, ':') + 1, sizeof(c->method)));
-  }
   PetscCall(PetscStrcmp(c->method, "loop", &loop));
   PetscCall(PetscStrcmp(c->method, "product", &product));
-  PetscCheck(loop || product || cusparse, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG,
-             "-types: %s is neither a loop nor a product", what);
+  PetscCheck(loop || product, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: %s is neither a loop nor a product",
+             what);
   PetscCall(PetscMalloc1(reps, &c->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -80,7 +66,6 @@ static PetscErrorCode ContenderDestroy(Contender *c)
   PetscFunctionBeginUser;
   PetscCall(PetscFree(c->t));
   PetscCall(MKLMatDestroy(&c->mkl));
-  PetscCall(SpMMDestroy(&c->spmm));
   PetscCall(MatDestroy(&c->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -137,8 +122,6 @@ static PetscErrorCode Multiply(Contender *c, const Operands *o, PetscInt product
   for (PetscInt k = 0; k < products; k++) {
     if (c->mkl && c->C) /* AIJ's product has created C */
       PetscCall(MKLMatMatMult(c->mkl, o->B, c->C));
-    else if (c->spmm && c->C)
-      PetscCall(SpMMMultiply(c->spmm, o->B, c->C));
     else if (c->method[0] == 'l') {
       for (PetscInt q = 0; q < o->columns; q++) PetscCall(MatMult(c->A, o->x[q], o->y[q]));
     } else
@@ -189,7 +172,6 @@ static PetscErrorCode Measure(PetscInt n, Contender c[], const Operands *o, Pets
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(Multiply(&c[k], o, 2, &once)); /* set-up */
     PetscCheck(c[0].C, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-types: the first one must be a product");
-    if (c[k].spmm) PetscCall(SpMMGetResult(c[k].spmm, c[k].C));
     if (k) PetscCall(Check(&c[k], o, c[0].C));
     PetscCall(Multiply(&c[k], o, 2, &once));
     c[k].products = (PetscInt)PetscMax(1.0, PetscMin(100.0, (DeviceOn ? 2e-3 : 2e-2) / (0.5 * once)));
@@ -200,7 +182,6 @@ static PetscErrorCode Measure(PetscInt n, Contender c[], const Operands *o, Pets
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(Median(reps, c[k].t, &median));
     c[k].us = 1e6 * median / (double)c[k].products;
-    if (c[k].spmm) PetscCall(SpMMReset(c[k].spmm));
     PetscCall(MatDestroy(&c[k].C));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

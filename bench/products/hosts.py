@@ -63,9 +63,8 @@ class Runs(results.Runs):
         args, rows = self.args, []
         prefixes = args.petsc.split(",") if args.petsc else [p for p in (machine_petsc(), built_native()) if p]
         os.environ.setdefault("MESHES", os.path.join(ROOT, "build/meshes/host"))
-        if not glob.glob(os.path.join(os.environ["MESHES"], "*.petsc")):
-            subprocess.run([os.path.join(ROOT, "bench/lib/meshes.py"), "-out", os.environ["MESHES"], "-scale", "0.25"], check=True)
-        mkl = glob.glob(os.path.join(ROOT, "build/bench-venv/lib/libmkl_rt.so*"))
+        results.make_meshes("-scale", "0.25") or sys.exit("bench/products/hosts.py: no meshes")
+        mkl = results.mkl()
         for prefix in prefixes:
             version, flags = about(prefix)
             folder = build(prefix)
@@ -73,7 +72,7 @@ class Runs(results.Runs):
                 with tempfile.TemporaryDirectory() as tmp:
                     found = os.path.join(tmp, "bench.csv")
                     command = [*self.mpiexec, "-n", str(ranks), os.path.join(folder, "bench"), "-csv", found, *args.options]
-                    command += ["-mkl", mkl[0]] if mkl and ranks == 1 else []
+                    command += mkl if ranks == 1 else []
                     print(f"PETSc {version} ({flags}), {ranks} processes", flush=True)
                     with results.program(command, cwd=ROOT, env=dict(os.environ, CUDA_VISIBLE_DEVICES="")) as p:
                         said = p.communicate()[0]
@@ -115,4 +114,4 @@ def main():
 
 
 if __name__ == "__main__":
-    results.run(main, "bench/products/hosts.py", mkl="-report" not in sys.argv)
+    results.run(main, "bench/products/hosts.py")

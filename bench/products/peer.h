@@ -10,13 +10,11 @@ typedef struct {
   const char *variants[8]; /* ends at the first NULL */
   /* Creates a variant's product for the m x n matrix in the host arrays, which exist as long as the product; NULL if
      this is not possible, with the reason in message. All arrays, including those of products, are in the order of the
-     matrix, except as described by order() */
+     matrix */
   void *(*create)(int variant, int m, int n, const int i[], const int j[], const double a[], char message[256]);
   /* Starts y = A x, with arrays on the device, on CUDA's default stream, or on the host without one; returns nonzero after an error. Empty rows may
      be skipped, because y is 0 before */
   int (*mult)(void *product, const double x[], double y[]);
-  /* y[k] belongs to row order[k] of A; NULL: to row k */
-  const int *(*order)(void *product);
   void (*destroy)(void *product);
 } Peer;
 

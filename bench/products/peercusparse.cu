@@ -160,8 +160,7 @@ int Mult(void *product, const double x[], double y[])
 
 extern "C" const Peer *PeerGet(void)
 {
-  static const Peer peer = {
-      "cusparse-" PEER_VERSION, {"spmvop1", "spmvop2", "csr1", "csr2"}, Create, Mult, NULL, Destroy};
+  static const Peer peer = {"cusparse-" PEER_VERSION, {"spmvop1", "spmvop2", "csr1", "csr2"}, Create, Mult, Destroy};
 
   return &peer;
 }

@@ -94,22 +94,3 @@ static PetscErrorCode PeerMatMult(const PeerMat *B, Vec xx, Vec yy)
   PetscCall(VecRestoreArrayReadAndMemType(xx, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Brings y into the order of the matrix */
-static PetscErrorCode PeerMatOrder(const PeerMat *B, Vec yy)
-{
-  const int   *order = B->library->order ? B->library->order(B->product) : NULL;
-  PetscScalar *y, *copy;
-  PetscInt     m;
-
-  PetscFunctionBeginUser;
-  if (!order) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetSize(yy, &m));
-  PetscCall(PetscMalloc1(m, &copy));
-  PetscCall(VecGetArray(yy, &y));
-  PetscCall(PetscArraycpy(copy, y, m));
-  for (PetscInt k = 0; k < m; k++) y[order[k]] = copy[k];
-  PetscCall(VecRestoreArray(yy, &y));
-  PetscCall(PetscFree(copy));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}

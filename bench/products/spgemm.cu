@@ -25,22 +25,6 @@
 
 // ------------------------------------------------------------------------------------------------ matrices
 
-static Matrix Transposed(const Matrix &A)
-{
-  Matrix T{"", A.n, A.m, std::vector<int>(A.n + 1, 0), std::vector<int>(A.j.size()), std::vector<double>(A.j.size())};
-  for (int c : A.j) T.i[c + 1]++;
-  for (int c = 0; c < A.n; c++) T.i[c + 1] += T.i[c];
-  std::vector<int> next(T.i.begin(), T.i.end() - 1);
-  for (int r = 0; r < A.m; r++) {
-    for (int q = A.i[r]; q < A.i[r + 1]; q++) {
-      const int to = next[A.j[q]]++;
-      T.j[to]      = r;
-      T.a[to]      = A.a[q];
-    }
-  }
-  return T;
-}
-
 static std::vector<int> Cubes(int N, int *count)
 {
   const int        M = (N + 2) / 3;

@@ -135,7 +135,7 @@ static PetscErrorCode RunMatrix(const char *name, Contest *contest)
     PetscCall(ElasticityCreate(PETSC_COMM_WORLD, MATAIJ, 3, (PetscInt)atoi(name + 11), &A));
   else
     PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &A, &origin));
-  if (!elasticity && strcmp(origin, "file")) PetscCall(MakeLaplacian(name, &A));
+  if (!elasticity && strcmp(origin, "file")) PetscCall(MakeDefinite(name, PETSC_FALSE, &A));
   for (PetscInt k = 0; k < contest->ntypes; k++)
     PetscCall(ContenderCreate(contest->types[k], name, A, contest->reps, &c[k]));
   for (PetscInt r = -1; r < contest->reps; r++) {

@@ -18,7 +18,7 @@ static char help[] =
 
 #include <petscksp.h>
 #include "contenders.h"
-#include "definite.h"
+#include "matrices.h"
 #include "timing.h"
 
 typedef struct {
@@ -147,13 +147,15 @@ static PetscErrorCode RunMatrix(const char *name, Contest *contest)
 {
   const PetscInt n = contest->ntypes;
   Mat            A;
+  const char    *origin = NULL;
   Vec            x, b;
   PetscInt       bs;
   Contender      c[MAXIMUM];
   PetscRandom    random;
 
   PetscFunctionBeginUser;
-  PetscCall(DefiniteCreate(name, &A));
+  PetscCall(MatrixCreate(PETSC_COMM_WORLD, name, &A, &origin));
+  if (strcmp(origin, "file") && strncmp(name, "bratu", 5)) PetscCall(MakeDefinite(name, PETSC_TRUE, &A));
   PetscCall(MatGetBlockSize(A, &bs));
   for (PetscInt p = 0; p < contest->nmore; p++) {
     if (bs == 1 && !strcmp(contest->more[p], PCPBJACOBI)) continue;

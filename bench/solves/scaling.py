@@ -12,7 +12,6 @@ import argparse
 import csv
 import glob
 import os
-import re
 import shlex
 import statistics
 import subprocess
@@ -25,21 +24,19 @@ from results import ours
 
 COLUMNS = (
     "mode ranks n points_per_rank program matrix case entries type viewed halo repeat newton krylov fnorm setup_s solve_s function_s jacobian_s ksp_s "
-    "products product_us block_us gflops solve_gflops ratio error"
+    "products product_us block_us gflops ratio error"
 ).split()
 PAPER_N = 200
-PAPER = "EVC-HYB paper, figure 16: Bratu 200^3 on four GPUs, GF/s of products and of SNESSolve: mpiaijcusp 23.1 and 8.3, EVC-HYB 37.4 and 8.4."
+PAPER = "EVC-HYB paper, figure 16: Bratu 200^3 on four GPUs, GF/s of products: mpiaijcusp 23.1, EVC-HYB 37.4."
 
 # The measurements, most important first
 PARTS = {
     "products": "MatMult of -matrices (bench/products/bench), all types and transports of the halo in one process",
     "solve": "examples/bratu, halo by the first transport",
-    "large": "MatMult of -large",
-    "weak": "MatMult of -matrices, as many rows a process, and examples/bratu with as many points a process",
-    "halos": "examples/bratu with the other transports",
+    "weak": "MatMult of -matrices, as many rows a process",
 }
 SHORTEST = 15  # seconds: with less time left, no run begins
-CUBES = ("bratu", "stencil7", "permuted7", "fem27")  # generators whose first number is the length of a cube's edge
+CUBES = ("bratu", "stencil7", "fem27")  # generators whose first number is the length of a cube's edge
 
 
 def options():
@@ -52,8 +49,6 @@ def options():
     p.add_argument("-ranks", type=lambda s: [int(w) for w in words(s)], help="numbers of processes (1,2,4,... up to the GPUs, else the cores)")
     p.add_argument("-n", type=int, default=PAPER_N, help=f"grid points of the Bratu problem in each direction ({PAPER_N})")
     p.add_argument("-matrices", type=words, help="matrices of the products, as bench/products/bench has them (bratu:<n>,fem27:68:3)")
-    p.add_argument("-large", type=words,
-                   help="large ones (bratu:400 on GPUs, else none). bratu:400 takes 22 GB of the host's memory, and 6 for each type and transport")  # fmt: skip
     p.add_argument("-types", type=words,
                    help="matrix types (aijcusparse,sellp,evchyb,sellp:devicecg, or without a GPU aij,sellp,evchyb); the first is the reference. A KSP type "
                    "may follow, for solves")  # fmt: skip
@@ -94,7 +89,6 @@ class Runs(results.Runs):
         args.ranks = args.ranks or [r for r in (1, 2, 4, 8, 16, 32, 64) if r <= count]
         args.types = args.types or (["aijcusparse", "sellp", "evchyb", "sellp:devicecg"] if self.devices else ["aij", "sellp", "evchyb"])
         args.matrices = args.matrices or [f"bratu:{args.n}", "fem27:68:3"]
-        args.large = (["bratu:400"] if self.devices else []) if args.large is None else args.large
         args.halo = args.halo or (["peer", "nccl", "host", "petsc"] if self.devices else [])
 
     def halos(self, ranks):
@@ -103,17 +97,6 @@ class Runs(results.Runs):
 
     def start(self, ranks, words):
         return results.finish(self.mpiexec, ["-n", str(ranks)] + words + self.args.options, min(self.args.timeout, self.left() - 5))
-
-    def logged(self, ranks, words):
-        """start() with -log_view; returns the output and its log by stages, or None. All logs are kept in a file"""
-        with tempfile.TemporaryDirectory() as folder:
-            log = os.path.join(folder, "log")
-            text, right = self.start(ranks, words + ["-log_view", ":" + log])
-            if not right or not os.path.exists(log):
-                return None
-            with open(log, errors="replace") as f:
-                self.kept.write(f"\n==== {ranks} processes: {shlex.join(words)}\n" + f.read())
-            return text, log_view(log)
 
     # Each of the following functions returns rows: (columns, whether everything succeeded)
 
@@ -143,53 +126,40 @@ class Runs(results.Runs):
             print("".join("  " + line + "\n" for line in text.partition("\nspeed relative")[0].splitlines() if line), end="", flush=True)
         return rows, right
 
-    def bratu(self, ranks, n, types, halo, mode):
+    def bratu(self, ranks):
         """One row per type"""
-        words = [self.args.program, "-n", str(n), "-types", ",".join(types)] + (["-mat_spmv_halo", halo] if halo else [])
-        result = self.logged(ranks, words)
-        if not result:
-            return [], False
-        text, log = result
+        n, halo = self.args.n, (self.halos(ranks) or [""])[0]
+        words = [self.args.program, "-n", str(n), "-types", ",".join(self.args.types)] + (["-mat_spmv_halo", halo] if halo else [])
+        text, right = self.start(ranks, words)
         keys = "type viewed newton krylov fnorm setup_s solve_s function_s jacobian_s ksp_s products _ product_us block_us gflops".split()
         rows = []
         for line in text.splitlines():
             w = line.split()
             if len(w) < len(keys) + 1 or not (w[2].isdigit() and w[3].isdigit()):
                 continue
-            row = dict(zip(keys, w), program="bratu", mode=mode, case=f"bratu:{self.args.n}", n=n)
+            row = dict(zip(keys, w), program="bratu", mode="strong", case=f"bratu:{n}", n=n)
             row.update(points_per_rank=n**3 // ranks, halo=halo if ours(w[0]) else "")
-            mflops = log.get(f"{len(rows)}: {w[0]}", {}).get("SNESSolve", (0, 0, None))[2]
-            row["solve_gflops"] = mflops / 1e3 if mflops else ""
             rows.append(row)
             print("  " + line, flush=True)
-        if not rows:
+        if right and not rows:
             print(text + "  FAILED: no table in the output", flush=True)
-        return rows, bool(rows)
+        return rows, right and bool(rows)
 
     def jobs(self, part):
         """The (processes, function to call) of a part"""
         a = self.args
-        first = lambda ranks: (self.halos(ranks) or [""])[0]
-        if part == "products":
-            return [(r, lambda r=r: self.products(r, a.matrices, "strong")) for r in a.ranks]
         if part == "solve":
-            return [(r, lambda r=r: self.bratu(r, a.n, a.types, first(r), "strong")) for r in a.ranks]
-        if part == "large":
-            return [(r, lambda r=r: self.products(r, a.large, "strong")) for r in sorted(a.ranks, reverse=True) if a.large]
+            return [(r, lambda r=r: self.bratu(r)) for r in a.ranks]
         if part == "weak":
             scale = [m for m in a.matrices if scaled(m, 8)]
-            jobs = [(r, lambda r=r: self.products(r, scale, "weak")) for r in a.ranks if r > 1 and scale]
-            return jobs + [(r, lambda r=r: self.bratu(r, edge(a.n, r), a.types, first(r), "weak")) for r in a.ranks if r > 1]
-        if part == "halos":
-            others = [t for t in a.types if ours(t)]  # PETSc's own types have only one transport
-            return [(r, lambda r=r, h=h: self.bratu(r, a.n, others, h, "strong")) for r in a.ranks for h in self.halos(r)[1:] if others]
-        return []
+            return [(r, lambda r=r: self.products(r, scale, "weak")) for r in a.ranks if r > 1 and scale]
+        return [(r, lambda r=r: self.products(r, a.matrices, "strong")) for r in a.ranks]
 
     def run(self, target):
         a = self.args
         print(f"{a.program}, {self.where(self.devices)}, processes {a.ranks}, {', '.join(a.parts)}")
         os.makedirs(a.out, exist_ok=True)
-        with results.whole(target, newline="") as f, results.whole(os.path.join(a.out, "scaling-log_view.txt")) as self.kept:
+        with results.whole(target, newline="") as f:
             source = results.source(results.gpu_name() if self.devices else "")
             out = csv.DictWriter(f, [*COLUMNS, *source], restval="", extrasaction="ignore")
             out.writeheader()
@@ -208,33 +178,11 @@ class Runs(results.Runs):
             print(f"{self.cut} runs were not begun: the limit of {a.limit} s")
 
 
-def edge(n, ranks):
-    return round(n * ranks ** (1 / 3))
-
-
 def scaled(matrix, ranks):
     """The matrix of the same kind with about the same number of rows per process, or None if that is unknown"""
     name, _, arguments = matrix.partition(":")
     first, colon, rest = arguments.partition(":")
-    return f"{name}:{edge(int(first), ranks)}{colon}{rest}" if name in CUBES and first.isdigit() else None
-
-
-def log_view(path):
-    """For each stage: event -> (count, seconds, Mflop/s of all processes), with None if PETSc does not know the GPU's time"""
-    number = lambda w: None if w == "n/a" else float(w)
-    stages, name = {}, None
-    with open(path, errors="replace") as f:
-        for line in f:
-            m = re.match(r"--- Event Stage \d+: (.*)", line)
-            w = line.split()
-            if m:
-                name = m[1].strip()
-            elif name and len(w) >= 21 and w[1].isdigit():
-                try:
-                    stages.setdefault(name, {})[w[0]] = (int(w[1]), number(w[3]), number(w[20]))
-                except ValueError:  # two columns without a space between them
-                    pass
-    return stages
+    return f"{name}:{round(int(first) * ranks ** (1 / 3))}{colon}{rest}" if name in CUBES and first.isdigit() else None
 
 
 def report(f, rows):
@@ -245,7 +193,7 @@ def report(f, rows):
         for r in rows:
             if r["mode"] == mode:
                 lines.setdefault((r["program"], r["case"], r["type"], r["halo"]), {}).setdefault(int(r["ranks"]), []).append(r)
-        columns = [(c, n) for c in ("product_us", "ratio", "gflops", "ksp_s", "solve_s", "solve_gflops") for n in sorted({n for at in lines.values() for n in at})]
+        columns = [(c, n) for c in ("product_us", "ratio", "gflops", "ksp_s", "solve_s") for n in sorted({n for at in lines.values() for n in at})]
 
         def median(at, column, ranks):
             values = [float(r[column]) for r in at.get(ranks, []) if r[column]]

@@ -3,11 +3,10 @@
   are compared with those of simple algorithms on the host, tentative prolongators by what defines them, and everything
   is made twice and compared bitwise. Prints nothing on success. Run it as `amg full`; under compute-sanitizer as
   `amg quick`, or as `amg quick random`, which takes only the matrices with this in their names. With `count` as the last
-  argument, it prints the number of checks that passed. `amg bench` prints the milliseconds of each step instead.
+  argument, it prints the number of checks that passed.
 */
 #include "core/cuda/amg/amg.h"
 #include "hostmemory.cuh"
-#include <chrono>
 #include <cuda.h>
 #include <dlfcn.h>
 #include <functional>
@@ -543,73 +542,6 @@ static void TestNoise(cudaStream_t stream)
   Expect(right, none, "noise", "values", "those of PETSc");
 }
 
-// ------------------------------------------------------------------------------------------------ times
-
-static double Milliseconds(int repeat, cudaStream_t stream, std::function<void()> f)
-{
-  std::vector<double> times;
-  for (int k = 0; k < repeat; k++) {
-    CHECK(cudaStreamSynchronize(stream));
-    const auto begin = std::chrono::steady_clock::now();
-    f();
-    CHECK(cudaStreamSynchronize(stream));
-    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
-static void Bench(Matrix A, int bs, int k, double threshold, bool square, cudaStream_t stream)
-{
-  for (int r = 0; r < A.m; r++) {
-    for (int q = A.i[r]; q < A.i[r + 1]; q++) A.a[q] = A.j[q] == r ? (PetscReal)(A.i[r + 1] - A.i[r]) : (PetscReal)-1;
-  }
-  OnDevice                on(A);
-  SpMVCudaGraph           graph  = nullptr;
-  SpMVCudaAggregates      a      = nullptr;
-  SpMVCudaSmoother        smooth = nullptr;
-  SpMVCudaAggregatesStats s;
-  PetscInt64              nonzeros = 0;
-  std::vector<PetscReal>  B((size_t)A.m * k, 1);
-  for (PetscReal &v : B) v += (PetscReal)Real();
-  Device<PetscReal> b(B);
-  const double      t_graph = Milliseconds(9, stream, [&] {
-    CHECK(SpMVCudaGraphDestroy(&graph));
-    CHECK(SpMVCudaGraphCreate(&on.csr, bs, PETSC_TRUE, (PetscReal)threshold, 0, nullptr, nullptr, stream, &graph));
-  });
-  const double      t_agg   = Milliseconds(9, stream, [&] {
-    CHECK(SpMVCudaAggregatesDestroy(&a));
-    CHECK(SpMVCudaAggregatesCreate(graph, square, 1, stream, &a));
-  });
-  SpMVCudaAggregatesGet(a, &s);
-  Device<PetscReal> R(s.count * k * k);
-  Prolongator       P0(A.m, s.members * bs * k);
-  double            t_ones = 0;
-  if (k == bs)
-    t_ones = Milliseconds(9, stream, [&] {
-      CHECK(SpMVCudaTentative(a, bs, k, nullptr, P0.i.p, P0.j.p, (PetscScalar *)P0.a.p, R.p, stream));
-    });
-  const double t_qr = Milliseconds(
-      9, stream, [&] { CHECK(SpMVCudaTentative(a, bs, k, b.p, P0.i.p, P0.j.p, (PetscScalar *)P0.a.p, R.p, stream)); });
-  const SpMVCudaCSR csr      = P0.CSR(s.count * k);
-  const double      t_create = Milliseconds(9, stream, [&] {
-    CHECK(SpMVCudaSmootherDestroy(&smooth));
-    CHECK(SpMVCudaSmootherCreate(&on.csr, nullptr, &csr, stream, &nonzeros, &smooth));
-  });
-  Prolongator       out(A.m, nonzeros);
-  PetscScalar      *to     = (PetscScalar *)out.a.p;
-  const double      t_fill = Milliseconds(9, stream, [&] {
-    CHECK(SpMVCudaSmootherFill(smooth, &on.csr, nullptr, &csr, (PetscReal)0.7, out.i.p, out.j.p, to, stream));
-  });
-  CHECK(SpMVCudaSmootherDestroy(&smooth));
-  printf("%-14s k %d threshold %5.2f %s: graph %.3f aggregates %.3f (%lld, mean %.1f, largest %lld) tentative %.3f "
-         "ones %.3f smoother %.3f fill %.3f\n",
-         A.name, k, threshold, square ? "square" : "plain ", t_graph, t_agg, (long long)s.count,
-         (double)s.members / (double)s.count, (long long)s.largest, t_qr, t_ones, t_create, t_fill);
-  CHECK(SpMVCudaAggregatesDestroy(&a));
-  CHECK(SpMVCudaGraphDestroy(&graph));
-}
-
 int main(int argc, char **argv)
 {
   cudaStream_t stream;
@@ -617,21 +549,6 @@ int main(int argc, char **argv)
   if (argc > 2 && strcmp(argv[2], "count")) Only = argv[2];
   setvbuf(stdout, NULL, _IOLBF, 0);
   CHECK(cudaStreamCreate(&stream));
-  if (argc > 1 && !strcmp(argv[1], "bench")) {
-    const Matrix a = Grid("7-point 96", 96, 7, 1, 100), b = Grid("7-point 128", 128, 7, 1, 100);
-    const Matrix c = Grid("27x3 40", 40, 27, 3, 100), d = Grid("7-point 12", 12, 7, 1, 100);
-    for (const Matrix *A : {&a, &b, &d}) {
-      for (double threshold : {-1.0, 0.0}) {
-        Bench(*A, 1, 1, threshold, true, stream);
-        Bench(*A, 1, 1, threshold, false, stream);
-      }
-    }
-    for (int k : {3, 6}) {
-      Bench(c, 3, k, -1, true, stream);
-      Bench(c, 3, k, 0.01, false, stream);
-    }
-    return 0;
-  }
   const int  n = Quick ? 300 : 1500, N = Quick ? 4 : 5;
   const auto none = [](int) { return 0; };
   TestRefusals(stream);
@@ -685,9 +602,5 @@ int main(int argc, char **argv)
   }
   CHECK(cudaStreamDestroy(stream));
   CHECK(SpMVCudaFinalize());
-  if (failures)
-    printf("%d of %d checks failed\n", failures, checks);
-  else if (argc > 1 && !strcmp(argv[argc - 1], "count"))
-    printf("%d checks passed\n", checks);
-  return failures != 0;
+  return Finish(argc, argv);
 }

@@ -277,9 +277,5 @@ int main(int argc, char **argv)
     Chains chains;
     for (int round = 0; round < rounds; round++) chains.Round(shape, round);
   }
-  if (failures)
-    printf("%d of %d checks failed\n", failures, checks);
-  else if (argc > 1 && !strcmp(argv[argc - 1], "count"))
-    printf("%d checks passed\n", checks);
-  return failures != 0;
+  return Finish(argc, argv);
 }

@@ -52,6 +52,16 @@ static inline void Expect(bool right, const Matrix &A, const char *layout, const
   if (failures < 60) printf("FAILED %s, %s (%s): %s\n", A.name, layout, kernel, what);
 }
 
+// What main() returns: prints how many checks failed, or with `count` as the last argument, how many passed
+static inline int Finish(int argc, char **argv)
+{
+  if (failures)
+    printf("%d of %d checks failed\n", failures, checks);
+  else if (argc > 1 && !strcmp(argv[argc - 1], "count"))
+    printf("%d checks passed\n", checks);
+  return failures != 0;
+}
+
 // op(A) x + z, and the sum of magnitudes, by which rounding errors are bounded
 static inline void Reference(const Matrix &A, bool transpose, bool conjugate, const std::vector<Number> &x,
                              const Number *z, std::vector<Wide> &y, std::vector<double> &size)

@@ -272,9 +272,5 @@ int main(int argc, char **argv)
   CHECK(SpMVCudaFinalize());
   CHECK(SpMVCudaPrepare((size_t)32 << 20)); // again, and ended at once
   CHECK(SpMVCudaFinalize());
-  if (failures)
-    printf("%d of %d checks failed\n", failures, checks);
-  else if (argc > 1 && !strcmp(argv[argc - 1], "count"))
-    printf("%d checks passed\n", checks);
-  return failures != 0;
+  return Finish(argc, argv);
 }

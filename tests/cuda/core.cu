@@ -502,9 +502,5 @@ int main(int argc, char **argv)
   CHECK(cudaEventDestroy(streams.event));
   CHECK(cudaStreamDestroy(streams.other));
   CHECK(cudaStreamDestroy(streams.stream));
-  if (failures)
-    printf("%d of %d checks failed\n", failures, checks);
-  else if (argc > 1 && !strcmp(argv[argc - 1], "count"))
-    printf("%d checks passed\n", checks);
-  return failures != 0;
+  return Finish(argc, argv);
 }

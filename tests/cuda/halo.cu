@@ -1,8 +1,7 @@
 /*
-  Tests the halo exchange on the device, on any number of ranks, and times it: `mpiexec -n 2 halo`. PETSc's options, and
+  Tests the halo exchange on the device, on any number of ranks: `mpiexec -n 2 halo`. PETSc's options, and
     -transports host,nccl,auto   the transports to test; by default all that this machine supports: peer and nccl if each rank has its own GPU
     -seconds 1                   for random patterns, on each communicator
-    -n 200                       slabs of n^3 points are timed; 0: none
   Halos, sizes and values are random; ranks without rows or with an empty halo are frequent. The received values must be
   bitwise those that MPI moves between host arrays. Products that exchange the halo with peers must be exact. Without a
   GPU, only the lists are tested.
@@ -225,65 +224,6 @@ static PetscErrorCode TestColumns(const Pattern &p, SpMVHaloType type, bool grap
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-// Slabs of n^3 points, at the same time as a copy that moves as many bytes as the product of a 7-point stencil with
-// values
-static PetscErrorCode Time(SpMVHaloType type, PetscInt n, cudaStream_t stream)
-{
-  const PetscInt        plane = n * n, z0 = n * rank_ / size_, z1 = n * (rank_ + 1) / size_, rows = (z1 - z0) * plane;
-  std::vector<PetscInt> halo_columns;
-  PetscLayout           layout;
-  SpMVHalo              halo = NULL;
-  void                 *from, *to;
-  const size_t          bytes = (size_t)rows * 29;
-
-  PetscFunctionBeginUser;
-  for (PetscInt i = 0; i < plane && z0 > 0; i++) halo_columns.push_back((z0 - 1) * plane + i);
-  for (PetscInt i = 0; i < plane && z1 < n; i++) halo_columns.push_back(z1 * plane + i);
-  PetscCall(PetscLayoutCreate(comm, &layout));
-  PetscCall(PetscLayoutSetLocalSize(layout, rows));
-  PetscCall(PetscLayoutSetUp(layout));
-  Device x((size_t)rows);
-  PetscCallCUDA(cudaMalloc(&from, bytes));
-  PetscCallCUDA(cudaMalloc(&to, bytes));
-  PetscCallCUDA(cudaMemset(from, 1, bytes));
-  PetscCallCUDA(cudaDeviceSynchronize()); // because `stream` does not wait for that work
-  PetscCallMPI(MPI_Barrier(comm));
-  double setup = MPI_Wtime();
-  PetscCall(SpMVHaloCreate(comm, layout, (PetscInt)halo_columns.size(), halo_columns.data(), type, &halo));
-  setup              = (MPI_Wtime() - setup) * 1e3;
-  const auto measure = [&](bool exchange, bool product, bool back) -> double {
-    std::vector<double> times;
-    for (int trial = 0; trial < 8; trial++) {
-      MPI_Barrier(comm);
-      double t = MPI_Wtime();
-      for (int i = 0; i < 100; i++) {
-        if (exchange && Exchange(halo).Begin(x.p, stream)) MPI_Abort(comm, 1);
-        if (back && Exchange(halo).ReverseBegin(stream)) MPI_Abort(comm, 1);
-        if (product) (void)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
-        if (exchange && Exchange(halo).End(stream)) MPI_Abort(comm, 1);
-        if (back && Exchange(halo).ReverseEnd(x.p, stream)) MPI_Abort(comm, 1);
-      }
-      (void)cudaStreamSynchronize(stream);
-      t = (MPI_Wtime() - t) * 1e4;
-      MPI_Allreduce(MPI_IN_PLACE, &t, 1, MPI_DOUBLE, MPI_MAX, comm);
-      if (trial) times.push_back(t);
-    }
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-  };
-  const double product = measure(false, true, false), alone = measure(true, false, false),
-               together = measure(true, true, false), back = measure(false, true, true);
-  PetscCall(PetscPrintf(comm,
-                        "%d^3, %d ranks, us: copy alone %.2f, exchange alone %.2f, both %.2f, with the reverse %.2f; a "
-                        "halo %.2f ms  [%s]\n",
-                        (int)n, size_, product, alone, together, back, setup, SpMVHaloDescribe(halo)));
-  PetscCall(SpMVHaloDestroy(&halo));
-  PetscCallCUDA(cudaFree(from));
-  PetscCallCUDA(cudaFree(to));
-  PetscCall(PetscLayoutDestroy(&layout));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static std::vector<PetscInt> Rows(int kind)
 {
   std::vector<PetscInt> rows;
@@ -338,7 +278,7 @@ static PetscErrorCode TestPattern(int kind, const std::vector<SpMVHaloType> &typ
 int main(int argc, char **argv)
 {
   int                       devices = 0;
-  PetscInt                  n = 200, count = 5, chosen[5];
+  PetscInt                  count   = 5, chosen[5];
   PetscReal                 seconds = 1;
   PetscBool                 set;
   std::vector<SpMVHaloType> types;
@@ -352,7 +292,6 @@ int main(int argc, char **argv)
   MPI_Comm_size(comm, &size_);
   if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
   MPI_Allreduce(MPI_IN_PLACE, &devices, 1, MPI_INT, MPI_MIN, comm);
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-seconds", &seconds, NULL));
   PetscCall(PetscOptionsGetEnumArray(NULL, NULL, "-transports", SpMVHaloTypes, (PetscEnum *)chosen, &count, &set));
   if (set) {
@@ -412,11 +351,6 @@ int main(int argc, char **argv)
   comm = PETSC_COMM_WORLD;
   MPI_Comm_rank(comm, &rank_);
   if (size_ > 1 && std::count(types.begin(), types.end(), SPMV_HALO_PEER)) PetscCall(TestPeers(stream, other));
-  if (n) {
-    for (SpMVHaloType type : types) {
-      if (type != SPMV_HALO_AUTO) PetscCall(Time(type, n, stream));
-    }
-  }
   if (stream) PetscCallCUDA(cudaStreamDestroy(stream));
   if (other) PetscCallCUDA(cudaStreamDestroy(other));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%d passed, %d failed, %d skipped\n", passed, failed, skipped));

@@ -352,9 +352,5 @@ static int KrylovMain(int argc, char **argv, Epilogues epilogues, Solves solves)
   }
   CHECK(SpMVCudaKrylovDestroy(&k));
   CHECK(cudaStreamDestroy(stream));
-  if (failures)
-    printf("%d of %d checks failed\n", failures, checks);
-  else if (argc > 1 && !strcmp(argv[argc - 1], "count"))
-    printf("%d checks passed\n", checks);
-  return failures != 0;
+  return Finish(argc, argv);
 }

@@ -140,6 +140,20 @@ static inline Matrix Shuffled(const char *name, const Matrix &A, int s)
   });
 }
 
+static inline Matrix Transposed(const Matrix &A)
+{
+  std::vector<std::vector<std::pair<int, Number>>> row(A.n);
+  Matrix                                           T{A.name, A.n, A.m, {0}, {}, {}};
+  for (int r = 0; r < A.m; r++) {
+    for (int q = A.i[r]; q < A.i[r + 1]; q++) row[A.j[q]].push_back({r, A.a[q]});
+  }
+  for (const auto &entries : row) {
+    for (const auto &e : entries) T.j.push_back(e.first), T.a.push_back(e.second);
+    T.i.push_back((int)T.j.size());
+  }
+  return T;
+}
+
 // A without the entries for which drop(row, column) is true
 static inline Matrix Without(const char *name, const Matrix &A, std::function<bool(int, int)> drop)
 {

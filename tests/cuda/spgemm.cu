@@ -14,20 +14,6 @@ static void NewValues(Matrix &A)
   for (Number &v : A.a) v = Value();
 }
 
-static Matrix Transposed(const Matrix &A)
-{
-  std::vector<std::vector<std::pair<int, Number>>> row(A.n);
-  Matrix                                           T{A.name, A.n, A.m, {0}, {}, {}};
-  for (int r = 0; r < A.m; r++) {
-    for (int q = A.i[r]; q < A.i[r + 1]; q++) row[A.j[q]].push_back({r, A.a[q]});
-  }
-  for (const auto &entries : row) {
-    for (const auto &e : entries) T.j.push_back(e.first), T.a.push_back(e.second);
-    T.i.push_back((int)T.j.size());
-  }
-  return T;
-}
-
 // A matrix in double precision, with the sum of magnitudes of each entry and its number of terms
 struct Exact {
   int                 m, n;
@@ -308,9 +294,5 @@ int main(int argc, char **argv)
   }
   CHECK(cudaStreamDestroy(stream));
   CHECK(SpMVCudaFinalize());
-  if (failures)
-    printf("%d of %d checks failed\n", failures, checks);
-  else if (argc > 1 && !strcmp(argv[argc - 1], "count"))
-    printf("%d checks passed\n", checks);
-  return failures != 0;
+  return Finish(argc, argv);
 }

@@ -118,39 +118,6 @@ PetscErrorCode RecordMat(Test *t, Record *r, const char *what, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode TestDense(Test *t, Record *r, PetscBool device)
-{
-  Mat      A, D, E, C[2] = {NULL, NULL};
-  PetscInt m, n, M, N;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatGetSize(A, &M, &N));
-  PetscCall(MatCreateDense(t->comm, n, PETSC_DECIDE, N, 5, NULL, &D));
-  PetscCall(MatCreateDense(t->comm, m, PETSC_DECIDE, M, 5, NULL, &E));
-#if defined(PETSC_HAVE_CUDA)
-  if (device) {
-    PetscCall(MatConvert(D, MATDENSECUDA, MAT_INPLACE_MATRIX, &D));
-    PetscCall(MatConvert(E, MATDENSECUDA, MAT_INPLACE_MATRIX, &E));
-  }
-#endif
-  for (PetscInt k = 0; k < 3; k++) {
-    const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
-
-    PetscCall(FillDense(D, 5, 50 + k));
-    PetscCall(FillDense(E, 5, 50 + k));
-    PetscCall(MatMatMult(A, D, reuse, PETSC_DEFAULT, &C[0]));
-    PetscCall(RecordMat(t, r, "type of A D", C[0]));
-    PetscCall(MatTransposeMatMult(A, E, reuse, PETSC_DEFAULT, &C[1]));
-    PetscCall(RecordMat(t, r, "type of A^T E", C[1]));
-    PetscCall(MatScale(A, -2.));
-  }
-  for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&C[k]));
-  PetscCall(Destroy(&D, &E, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode Touch(Mat A)
 {
   Vec x, y;

@@ -76,9 +76,6 @@ extern Now now;
 */
 int Suite(int argc, char **argv, const char *program, const Operation *ops, int size);
 
-/* Products with dense matrices, in the host's or the device's memory, repeated after both matrices have changed */
-PetscErrorCode TestDense(Test *, Record *, PetscBool device);
-
 /* The test's matrix, of the type that the operation runs on */
 PetscErrorCode Make(Test *t, Mat *A);
 /* A matrix with few entries per row, M x N with the given layouts, as an operand in products */

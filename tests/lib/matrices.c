@@ -238,21 +238,84 @@ const Case cases[] = {{"empty", 0, 0, 1, SQUARE, Row_None},
   Creating matrices
 */
 
-PetscErrorCode PreallocateLike(Mat R, Mat A)
+PetscErrorCode LocalRowsOfMat(Mat A, LocalRows *r)
 {
-  PetscInt rs, re, cs, ce, *d, *o;
+  Mat             block[2] = {A, NULL};
+  const PetscInt *garray   = NULL;
+  PetscInt        rs, re, cs, nz = 0;
+  PetscMPIInt     size;
 
   PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(R, &rs, &re));
-  PetscCall(MatGetOwnershipRangeColumn(R, &cs, &ce));
-  PetscCall(PetscCalloc2(re - rs, &d, re - rs, &o));
-  for (PetscInt i = rs; i < re; i++) {
-    PetscInt        n;
-    const PetscInt *cols;
+  r->comm = PetscObjectComm((PetscObject)A);
+  PetscCallMPI(MPI_Comm_size(r->comm, &size));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  PetscCall(MatGetOwnershipRangeColumn(A, &cs, NULL));
+  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
+  r->m     = re - rs;
+  r->begin = rs;
+  for (int pass = 0; pass < 2; pass++) {
+    if (pass) {
+      PetscCall(PetscMalloc3(r->m + 1, &r->i, nz, &r->j, nz, &r->v));
+      r->i[0] = 0;
+    }
+    for (PetscInt i = 0; i < r->m; i++) {
+      PetscInt at = pass ? r->i[i] : 0, begin = at;
 
-    PetscCall(MatGetRow(R, i, &n, &cols, NULL));
-    for (PetscInt k = 0; k < n; k++) (cols[k] >= cs && cols[k] < ce ? d : o)[i - rs]++;
-    PetscCall(MatRestoreRow(R, i, &n, &cols, NULL));
+      for (int k = 0; k < 2 && block[k]; k++) {
+        PetscInt           n;
+        const PetscInt    *cols;
+        const PetscScalar *vals;
+
+        PetscCall(MatGetRow(block[k], i, &n, &cols, &vals));
+        for (PetscInt q = 0; pass && q < n; q++) {
+          r->j[at + q] = size == 1 ? cols[q] : k ? garray[cols[q]] : cs + cols[q];
+          r->v[at + q] = vals[q];
+        }
+        at += n;
+        nz += pass ? 0 : n;
+        PetscCall(MatRestoreRow(block[k], i, &n, &cols, &vals));
+      }
+      if (pass) r->i[i + 1] = at;
+      if (pass && size > 1) PetscCall(PetscSortIntWithScalarArray(at - begin, r->j + begin, r->v + begin));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode LocalRowsDestroy(LocalRows *r)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree3(r->i, r->j, r->v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SetLocalRows(Mat A, const LocalRows *r)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < r->m; i++) {
+    const PetscInt row = r->begin + i;
+
+    PetscCall(MatSetValues(A, 1, &row, r->i[i + 1] - r->i[i], r->j + r->i[i], r->v + r->i[i], INSERT_VALUES));
+  }
+  PetscCall(MatAssemble(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PreallocateLocalRows(Mat A, const LocalRows *r)
+{
+  PetscInt    cs, ce, *d, *o;
+  PetscLayout rows, cols;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  PetscCall(MatGetLayouts(A, &rows, &cols));
+  PetscCall(PetscLayoutSetUp(rows));
+  PetscCall(PetscLayoutSetUp(cols));
+  PetscCall(MatGetOwnershipRangeColumn(A, &cs, &ce));
+  PetscCall(PetscCalloc2(r->m, &d, r->m, &o));
+  for (PetscInt i = 0; i < r->m; i++) {
+    for (PetscInt k = r->i[i]; k < r->i[i + 1]; k++) (size == 1 || (r->j[k] >= cs && r->j[k] < ce) ? d : o)[i]++;
   }
   PetscCall(MatSeqAIJSetPreallocation(A, 0, d));
   PetscCall(MatMPIAIJSetPreallocation(A, 0, d, 0, o));
@@ -260,25 +323,28 @@ PetscErrorCode PreallocateLike(Mat R, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A)
+PetscErrorCode PreallocateLike(Mat R, Mat A)
 {
-  PetscInt rs, re;
+  LocalRows r;
 
   PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(R, &rs, &re));
-  for (PetscInt i = rs; i < re; i++) {
-    PetscInt           n;
-    const PetscInt    *cols;
-    const PetscScalar *vals;
+  PetscCall(LocalRowsOfMat(R, &r));
+  PetscCall(PreallocateLocalRows(A, &r));
+  PetscCall(LocalRowsDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    PetscCall(MatGetRow(R, i, &n, &cols, &vals));
-    if (seed < 0)
-      PetscCall(MatSetValues(A, 1, &i, n, cols, vals, INSERT_VALUES));
-    else
-      for (PetscInt k = 0; k < n; k++) PetscCall(MatSetValue(A, i, cols[k], Value(i, cols[k], seed), INSERT_VALUES));
-    PetscCall(MatRestoreRow(R, i, &n, &cols, &vals));
+PetscErrorCode FillLike(Mat R, PetscInt seed, Mat A)
+{
+  LocalRows r;
+
+  PetscFunctionBegin;
+  PetscCall(LocalRowsOfMat(R, &r));
+  for (PetscInt i = 0; i < r.m && seed >= 0; i++) {
+    for (PetscInt k = r.i[i]; k < r.i[i + 1]; k++) r.v[k] = Value(r.begin + i, r.j[k], seed);
   }
-  PetscCall(MatAssemble(A));
+  PetscCall(SetLocalRows(A, &r));
+  PetscCall(LocalRowsDestroy(&r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -308,31 +374,21 @@ PetscErrorCode MakeLike(Mat R, const char *type, Mat *A)
 
 PetscErrorCode CoordinatesTwice(Mat R, PetscBool elsewhere, PetscInt *n, PetscInt *i[], PetscInt *j[])
 {
-  PetscInt rs, re, M, k = 0;
+  LocalRows r;
+  PetscInt  M, k = 0;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(R, &M, NULL));
-  PetscCall(MatGetOwnershipRange(R, &rs, &re));
-  *n = 0;
-  for (PetscInt row = rs; row < re; row++) {
-    PetscInt len;
-
-    PetscCall(MatGetRow(R, row, &len, NULL, NULL));
-    *n += 2 * len;
-    PetscCall(MatRestoreRow(R, row, &len, NULL, NULL));
-  }
+  PetscCall(LocalRowsOfMat(R, &r));
+  *n = 2 * r.i[r.m];
   PetscCall(PetscMalloc2(*n, i, *n, j));
-  for (PetscInt row = re - 1; row >= rs; row--) {
-    PetscInt        len;
-    const PetscInt *cols;
-
-    PetscCall(MatGetRow(R, row, &len, &cols, NULL));
-    for (PetscInt l = 0; l < 2 * len; l++) {
-      (*i)[k]   = elsewhere && l % 2 ? M - 1 - row : row;
-      (*j)[k++] = cols[l / 2];
+  for (PetscInt l = r.m - 1; l >= 0; l--) {
+    for (PetscInt q = 2 * r.i[l]; q < 2 * r.i[l + 1]; q++) {
+      (*i)[k]   = elsewhere && q % 2 ? M - 1 - (r.begin + l) : r.begin + l;
+      (*j)[k++] = r.j[q / 2];
     }
-    PetscCall(MatRestoreRow(R, row, &len, &cols, NULL));
   }
+  PetscCall(LocalRowsDestroy(&r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

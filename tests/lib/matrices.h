@@ -65,6 +65,22 @@ PetscErrorCode MakeRows(MPI_Comm comm, const Case *c, Mat *R);
 /* Collective. c->file as AIJ; sets the sizes and properties in c */
 PetscErrorCode MakeFile(MPI_Comm comm, Case *c, Mat *R);
 
+/* The rows of this rank as compressed rows, with global columns */
+typedef struct {
+  MPI_Comm     comm;
+  PetscInt     m, begin, *i, *j;
+  PetscScalar *v;
+} LocalRows;
+
+/* The rows of a matrix of type AIJ or derived from it, read from its sequential matrices, as MatGetRow() of MPIAIJ is
+   not reliable after each change (PETSc 3.18 to 3.26) */
+PetscErrorCode LocalRowsOfMat(Mat A, LocalRows *r);
+PetscErrorCode LocalRowsDestroy(LocalRows *r);
+
+PetscErrorCode PreallocateLocalRows(Mat A, const LocalRows *r);
+/* Fills a matrix with MatSetValues() */
+PetscErrorCode SetLocalRows(Mat A, const LocalRows *r);
+
 /* An empty matrix with R's sizes */
 PetscErrorCode CreateLike(Mat R, const char *type, Mat *A);
 /* Preallocates A, of any type derived from AIJ, for the pattern of R */

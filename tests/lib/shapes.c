@@ -208,13 +208,6 @@ PetscErrorCode ShapeCreate(MPI_Comm comm, Shape *s)
 const char *const BuildNames[] = {"preallocated", "preallocated too little", "MatSetUp", "COO", "CSR",
                                   "converted",    "converted in place"};
 
-PetscErrorCode LocalRowsDestroy(LocalRows *r)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree3(r->i, r->j, r->v));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode LocalRowsOfShape(const Shape *s, PetscInt begin, LocalRows *r)
 {
   PetscInt    *cols, n;
@@ -243,84 +236,6 @@ PetscErrorCode LocalRowsOfShape(const Shape *s, PetscInt begin, LocalRows *r)
     }
   }
   PetscCall(PetscFree2(cols, vals));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode LocalRowsOfMat(Mat A, LocalRows *r)
-{
-  Mat             block[2] = {A, NULL};
-  const PetscInt *garray   = NULL;
-  PetscInt        rs, re, cs, nz = 0;
-  PetscMPIInt     size;
-
-  PetscFunctionBegin;
-  r->comm = PetscObjectComm((PetscObject)A);
-  PetscCallMPI(MPI_Comm_size(r->comm, &size));
-  PetscCall(MatGetOwnershipRange(A, &rs, &re));
-  PetscCall(MatGetOwnershipRangeColumn(A, &cs, NULL));
-  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
-  r->m     = re - rs;
-  r->begin = rs;
-  for (int pass = 0; pass < 2; pass++) {
-    if (pass) {
-      PetscCall(PetscMalloc3(r->m + 1, &r->i, nz, &r->j, nz, &r->v));
-      r->i[0] = 0;
-    }
-    for (PetscInt i = 0; i < r->m; i++) {
-      PetscInt at = pass ? r->i[i] : 0, begin = at;
-
-      for (int k = 0; k < 2 && block[k]; k++) {
-        PetscInt           n;
-        const PetscInt    *cols;
-        const PetscScalar *vals;
-
-        PetscCall(MatGetRow(block[k], i, &n, &cols, &vals));
-        for (PetscInt q = 0; pass && q < n; q++) {
-          r->j[at + q] = size == 1 ? cols[q] : k ? garray[cols[q]] : cs + cols[q];
-          r->v[at + q] = vals[q];
-        }
-        at += n;
-        nz += pass ? 0 : n;
-        PetscCall(MatRestoreRow(block[k], i, &n, &cols, &vals));
-      }
-      if (pass) r->i[i + 1] = at;
-      if (pass && size > 1) PetscCall(PetscSortIntWithScalarArray(at - begin, r->j + begin, r->v + begin));
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SetLocalRows(Mat A, const LocalRows *r)
-{
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < r->m; i++) {
-    const PetscInt row = r->begin + i;
-
-    PetscCall(MatSetValues(A, 1, &row, r->i[i + 1] - r->i[i], r->j + r->i[i], r->v + r->i[i], INSERT_VALUES));
-  }
-  PetscCall(MatAssemble(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode PreallocateLocalRows(Mat A, const LocalRows *r)
-{
-  PetscInt    cs, ce, *d, *o;
-  PetscLayout rows, cols;
-  PetscMPIInt size;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  PetscCall(MatGetLayouts(A, &rows, &cols));
-  PetscCall(PetscLayoutSetUp(rows));
-  PetscCall(PetscLayoutSetUp(cols));
-  PetscCall(MatGetOwnershipRangeColumn(A, &cs, &ce));
-  PetscCall(PetscCalloc2(r->m, &d, r->m, &o));
-  for (PetscInt i = 0; i < r->m; i++) {
-    for (PetscInt k = r->i[i]; k < r->i[i + 1]; k++) (size == 1 || (r->j[k] >= cs && r->j[k] < ce) ? d : o)[i]++;
-  }
-  PetscCall(MatSeqAIJSetPreallocation(A, 0, d));
-  PetscCall(MatMPIAIJSetPreallocation(A, 0, d, 0, o));
-  PetscCall(PetscFree2(d, o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

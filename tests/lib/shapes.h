@@ -62,13 +62,6 @@ typedef struct {
   PetscBool   dominant;        /* the diagonal dominates */
 } Shape;
 
-/* The rows of this rank as compressed rows, with global columns */
-typedef struct {
-  MPI_Comm     comm;
-  PetscInt     m, begin, *i, *j;
-  PetscScalar *v;
-} LocalRows;
-
 /* The smallest normal number */
 #if defined(PETSC_USE_REAL_SINGLE)
   #define FUZZ_REAL_MIN FLT_MIN
@@ -91,13 +84,5 @@ PetscScalar ShapeValue(const Shape *s, PetscInt i, PetscInt j);
 PetscErrorCode ShapeBuild(const Shape *s, const char *type, const char *prefix, Build way, Mat *A);
 
 PetscErrorCode LocalRowsOfShape(const Shape *s, PetscInt begin, LocalRows *r);
-/* The rows of a matrix of type AIJ or derived from it, read from its sequential matrices, as MatGetRow() of MPIAIJ is
-   not reliable after each change (PETSc 3.18 to 3.26) */
-PetscErrorCode LocalRowsOfMat(Mat A, LocalRows *r);
-PetscErrorCode LocalRowsDestroy(LocalRows *r);
-
-PetscErrorCode PreallocateLocalRows(Mat A, const LocalRows *r);
-/* Fills a matrix with MatSetValues() */
-PetscErrorCode SetLocalRows(Mat A, const LocalRows *r);
 /* Fills a matrix with MatSetValuesCOO(), in a different order */
 PetscErrorCode SetLocalRowsCOO(Mat A, const LocalRows *r);

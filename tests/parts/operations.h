@@ -22,6 +22,5 @@ PetscErrorCode Refactor(Test *, Record *);
 PetscErrorCode SOR(Test *, Record *);
 PetscErrorCode ZeroRows(Test *, Record *);
 PetscErrorCode ZeroRowsFails(Test *, Record *);
-PetscErrorCode Reorder(Test *, Record *);
 PetscErrorCode Ordering(Test *, Record *);
 PetscErrorCode Refused(Test *, Record *);

@@ -382,30 +382,6 @@ PetscErrorCode ZeroRowsFails(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Permutes columns to improve the diagonal, as direct solvers request */
-PetscErrorCode Reorder(Test *t, Record *r)
-{
-  const char     *orders[] = {MATORDERINGNATURAL, MATORDERINGND, MATORDERING1WD, MATORDERINGRCM, MATORDERINGQMD};
-  Mat             A;
-  IS              row, col;
-  const PetscInt *p;
-  PetscInt        n;
-
-  PetscFunctionBegin;
-  PetscCall(MakeTouched(t, &A));
-  for (int k = 0; k < 5; k++) {
-    PetscCall(MatGetOrdering(A, orders[k], &row, &col));
-    PetscCall(ISGetLocalSize(row, &n));
-    PetscCall(ISGetIndices(row, &p));
-    for (PetscInt i = 0; i < n; i++) PetscCall(RecordAdd(r, orders[k], i, p[i], 0, NULL));
-    PetscCall(ISRestoreIndices(row, &p));
-    if (k == 1) PetscCall(MatReorderForNonzeroDiagonal(A, 1e-10, row, col));
-    PetscCall(Destroy(&row, &col));
-  }
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   The ordering that the library registers: rows by length, then by first column. A is permuted with it, and the product
   with the permuted matrix must be the permuted product.
