@@ -116,8 +116,7 @@ static PetscErrorCode Coloring(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks of the type: one twice, one transposed virtually, one missing. For sequential ones PETSc has a fast function
-   */
+/* Blocks of the type: one twice, one transposed virtually, one missing */
 static PetscErrorCode Nest(Test *t, Record *r)
 {
   Mat A, block[4], N, B;

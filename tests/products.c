@@ -212,24 +212,6 @@ static PetscErrorCode MAIJ(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc compares the second operand's type name with MATSEQAIJ: a type derived from it, for which the argument asks, is
-   not found for AIJPERM */
-static PetscErrorCode Kron(Test *t, Record *r)
-{
-  Mat A, B, C = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MakeOperand(t, 3, 2, 3, 2, t->arg ? t->type : MATAIJ, &B));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(MatSeqAIJKron(A, B, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &C));
-    PetscCall(RecordMat(t, r, "type of the Kronecker product", C));
-    PetscCall(MatScale(A, 2.));
-  }
-  PetscCall(Destroy(&C, &B, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Matrices composed of matrices: A must work as a part, and a change of A must affect the composed matrix */
 static PetscErrorCode Composed(Test *t, Record *r)
 {
@@ -552,8 +534,6 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"dense-first", DenseFirst, FULL | SEQ | NOPERM},
                                        {"maij", MAIJ, BLOCKS | NOPERM},
                                        {"maij-aij", MAIJ, BLOCKS | NOPERM, MATAIJ},
-                                       {"kron", Kron, FULL | SEQ},
-                                       {"kron-own", Kron, FULL | SEQ | NOPERM, "own"},
                                        /* PETSc does not support all pairs */
                                        {"mixed", Mixed, FULL | SQUARE | NOPERM | NOCUDA},
                                        {"product-transpose", Partner, FULL | SQUARE | NOPERM, "transpose"},

@@ -120,11 +120,6 @@ static PetscErrorCode Creations(Test *t, Mat A, Mat dense, const char *type, con
   PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &C));
   PetscCall(IsReplaced(C, NULL, format, "a transpose"));
   PetscCall(Destroy(&C, &B));
-  if (t->size == 1 && !now.device) { /* AIJCUSPARSE does not have it */
-    PetscCall(MatSeqAIJKron(A, A, MAT_INITIAL_MATRIX, &B));
-    PetscCall(IsReplaced(B, NULL, format, "MatSeqAIJKron()"));
-    PetscCall(MatDestroy(&B));
-  }
   PetscCall(DMDACreate1d(t->comm, DM_BOUNDARY_NONE, n * t->size, 1, 1, NULL, &dm));
   PetscCall(DMSetMatType(dm, type));
   PetscCall(DMSetUp(dm));

@@ -94,8 +94,8 @@ PETSC_INTERN cudaError_t SpMVCudaFillOffdiagonal(SpMVCudaStore, const SpMVCudaCS
 PETSC_INTERN cudaError_t SpMVCudaDestroy(SpMVCudaStore *);
 PETSC_INTERN void        SpMVCudaGetStats(SpMVCudaStore, SpMVStats *);
 
-/* Prepares, in a thread of its own, what the first product of the process would wait for: loads code, creates the
-   memory pool, and pins memory for a copy of this size from the host. Returns at once; does nothing if all this was
+/* Prepares, in a thread of its own, what the first product of the process would wait for: creates the
+   memory pool and pins memory for a copy of this size from the host. Returns at once; does nothing if all this was
    begun before, or if the process may use one core only */
 PETSC_INTERN cudaError_t SpMVCudaPrepare(size_t bytes);
 /* Copies arrays from the host to the device, faster than cudaMemcpy() from pageable memory. The copy is complete on

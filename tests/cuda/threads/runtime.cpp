@@ -55,7 +55,6 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) { *value = 1
 cudaError_t cudaGetDevice(int *device) { *device = 0; return cudaSuccess; }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaGetLastError(void) { return cudaSuccess; }
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *) { return cudaSuccess; }
 /* clang-format on */
 
 // What nvcc adds to every file

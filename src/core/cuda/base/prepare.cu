@@ -10,19 +10,16 @@ namespace spmv {
 namespace {
 
 std::thread      *thread;
-std::atomic<bool> busy, ending, loaded; // the thread is running; it is to end; all code has been loaded
+std::atomic<bool> busy, ending, pooled; // the thread is running; it is to end; the pool has been used
 size_t            largest;              // copy for which lanes have been created
 
 // Errors are ignored: the first product will report them
 void Prepare(int gpu, size_t bytes)
 {
-  cudaStreamCaptureMode mode     = cudaStreamCaptureModeRelaxed; // another thread may be capturing a stream
-  cudaError_t (*const steps[])() = {LoadSurvey,    LoadNodes,         LoadRowGroups,        PoolPrepare, LoadSlices,
-                                    LoadDiagonals, LoadSliceProducts, LoadDiagonalProducts, LoadKrylov,  LoadChebyshev};
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; // another thread may be capturing a stream
   bool right = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess && cudaSetDevice(gpu) == cudaSuccess;
   while (right && !ending && LanesCreateNext(gpu, bytes)) continue;
-  for (auto step : steps) right = right && !ending && (loaded || step() == cudaSuccess);
-  if (right) loaded = true;
+  if (right && !ending && !pooled) pooled = PoolPrepare() == cudaSuccess;
   (void)cudaGetLastError();
   busy = false;
 }
@@ -45,7 +42,7 @@ void PrepareFinalize()
 {
   ending = true;
   Join();
-  loaded  = false;
+  pooled  = false;
   largest = 0;
 }
 
@@ -55,7 +52,7 @@ cudaError_t SpMVCudaPrepare(size_t bytes)
 {
   using namespace spmv;
   int gpu;
-  if ((loaded && bytes <= largest) || busy || !HasThreads()) return cudaSuccess;
+  if ((pooled && bytes <= largest) || busy || !HasThreads()) return cudaSuccess;
   SPMV_TRY(cudaGetDevice(&gpu));
   Join();
   // A program may end without PetscFinalize(), and CUDA must outlive the thread. In dlclose(), the loader's lock, which

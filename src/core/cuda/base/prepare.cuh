@@ -1,23 +1,11 @@
 /*
-  What the first product of a process would wait for: code that is loaded, memory that is pinned, the first allocation
-  from a memory pool.
+  What the first product of a process would wait for: memory that is pinned, and the first allocation from a memory pool.
 */
 #pragma once
 
 #include "core/cuda/layout/view.cuh"
 
 namespace spmv {
-
-// Load the code of the first kernels of a set-up and of products, and with it the modules that contain them
-cudaError_t LoadSurvey();
-cudaError_t LoadNodes();
-cudaError_t LoadRowGroups();
-cudaError_t LoadDiagonals();
-cudaError_t LoadDiagonalProducts();
-cudaError_t LoadSlices();
-cudaError_t LoadSliceProducts();
-cudaError_t LoadKrylov();
-cudaError_t LoadChebyshev();
 
 cudaError_t PoolPrepare(); // the first allocation from a pool takes about 10 ms
 
@@ -26,8 +14,7 @@ cudaError_t PoolPrepare(); // the first allocation from a pool takes about 10 ms
 bool LanesCreateNext(int gpu, size_t bytes);
 bool HasThreads(); // this process may use more than one core
 
-// the thread of SpMVCudaPrepare() is to end after what it is doing, because a set-up begins that loads what it needs
-// itself
+// the thread of SpMVCudaPrepare() is to end after what it is doing, because a set-up begins, which allocates itself
 void PrepareEnd();
 void PrepareFinalize();
 

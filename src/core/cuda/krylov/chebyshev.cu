@@ -2,7 +2,6 @@
   A step of Chebyshev's method on the device: one kernel for everything after the product.
 */
 #include "krylov.cuh"
-#include "core/cuda/base/prepare.cuh"
 
 using namespace spmv;
 
@@ -44,11 +43,6 @@ __global__ void __launch_bounds__(BLOCK) step(StepArgs g, bool, const Scalar *, 
 }
 
 } // namespace
-
-cudaError_t spmv::LoadChebyshev()
-{
-  return Load((const void *)::step<SPMV_KRYLOV_PC_POINTS>);
-}
 
 cudaError_t SpMVCudaChebyshevStep(const SpMVKrylovSolve *solve, const SpMVCudaChebyshev *s, cudaStream_t stream)
 {

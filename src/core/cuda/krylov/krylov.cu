@@ -3,7 +3,6 @@
   host sees.
 */
 #include "krylov.cuh"
-#include "core/cuda/base/prepare.cuh"
 #include "core/cuda/stores.cuh"
 
 using namespace spmv;
@@ -30,11 +29,6 @@ __global__ void Set(StateArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 }
 
 } // namespace
-
-cudaError_t spmv::LoadKrylov()
-{
-  return Load((const void *)Unit);
-}
 
 cudaError_t _n_SpMVCudaKrylov::CreateSums()
 {
@@ -94,7 +88,7 @@ cudaError_t SpMVCudaKrylovCreate(PetscBool sums, SpMVCudaKrylov *k)
   SPMV_TRY(Supported());
   return Guarded([=] {
     std::unique_ptr<_n_SpMVCudaKrylov> made(new _n_SpMVCudaKrylov);
-    SPMV_TRY(LoadKrylov());
+    SPMV_TRY(Load((const void *)Unit));
     if (sums) SPMV_TRY(made->CreateSums());
     *k = made.release();
     return cudaSuccess;

@@ -2,7 +2,6 @@
   How the diagonals of slices are found: the pattern of each slice, the steps that are stored, and the arrays. See
   diagonals.cu for the layout.
 */
-#include "core/cuda/base/prepare.cuh"
 #include "core/cuda/layout/diagonalsfill.cuh"
 
 namespace spmv {
@@ -215,11 +214,6 @@ cudaError_t DiagonalStore::Allocate(Array<int64_t> &count, cudaStream_t stream)
   args.value            = (char *)value;
   args.equal_value      = (char *)equal_value;
   return cudaSuccess;
-}
-
-cudaError_t LoadDiagonals()
-{
-  return Load((const void *)find<PetscInt>);
 }
 
 cudaError_t DiagonalStore::Form(const SpMVCudaCSR &csr, int64_t limit, bool *formed, cudaStream_t stream)

@@ -1,8 +1,8 @@
 /*
   The search for node blocks: dense s x s blocks on an s x s grid, complete or not.
 */
-#include "core/cuda/base/prepare.cuh"
 #include "core/cuda/csr/entries.cuh"
+#include "core/cuda/layout/view.cuh"
 
 namespace spmv {
 
@@ -241,11 +241,6 @@ cudaError_t FindIncomplete(const SpMVCudaCSR &csr, int node, const Findings &fou
   return ListBlocks(csr, best,
                     (int64_t)(Tuning::INCOMPLETE_GAIN * (double)csr.nnz * entry(found.units[best]) / block(best)),
                     stream, nodes);
-}
-
-cudaError_t LoadNodes()
-{
-  return Load((const void *)check_node<PetscInt>);
 }
 
 } // namespace spmv

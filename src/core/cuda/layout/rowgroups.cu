@@ -1,7 +1,7 @@
 /*
   The search for row groups.
 */
-#include "core/cuda/base/prepare.cuh"
+#include "core/cuda/layout/view.cuh"
 
 namespace spmv {
 
@@ -107,11 +107,6 @@ cudaError_t FindGroups(const SpMVCudaCSR &csr, const Findings &found, cudaStream
   SPMV_TRY(cudaStreamSynchronize(stream)); // `rows` is on the stack
   groups->count = (int)count;
   return cudaSuccess;
-}
-
-cudaError_t LoadRowGroups()
-{
-  return Load((const void *)sample_rows<PetscInt>);
 }
 
 } // namespace spmv

@@ -2,7 +2,6 @@
   How slices are formed: the order of the units, the extent of each slice, and its column indices. See slices.cu for the
   layout.
 */
-#include "core/cuda/base/prepare.cuh"
 #include "core/cuda/csr/entries.cuh"
 #include "core/cuda/product/slices.cuh"
 
@@ -297,11 +296,6 @@ __global__ void __launch_bounds__(256)
 }
 
 } // namespace
-
-cudaError_t LoadSlices()
-{
-  return Load((const void *)measure<PetscInt>);
-}
 
 cudaError_t SlicedStore::Sort(const SpMVCudaCSR &csr, const Survey &survey, const SliceRules &rules,
                               const RowGroups *row_groups, cudaStream_t stream, Array<int> *rows)

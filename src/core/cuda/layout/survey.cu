@@ -1,7 +1,7 @@
 /*
   The statistics from which a layout is chosen.
 */
-#include "core/cuda/base/prepare.cuh"
+#include "core/cuda/layout/view.cuh"
 
 namespace spmv {
 
@@ -38,11 +38,6 @@ template <class I> __global__ void survey(View<I> v, double slope, Survey *out)
     atomicAdd(&out->looked, total.looked / 4); // at most four per unit, so that the sum fits
     atomicAdd(&out->near, total.near / 4);
   }
-}
-
-cudaError_t LoadSurvey()
-{
-  return Load((const void *)survey<PetscInt>);
 }
 
 cudaError_t Supported()

@@ -15,7 +15,6 @@
 #include "columns.cuh"
 #include "core/cuda/layout/diagonalsfill.cuh"
 #include "diagonalsproduct.cuh"
-#include "core/cuda/base/prepare.cuh"
 
 namespace spmv {
 namespace {
@@ -100,11 +99,6 @@ struct Diagonals : DiagonalStore {
 };
 
 } // namespace
-
-cudaError_t LoadDiagonalProducts()
-{
-  return Load(ProductOf<Scalar, MULT>({1, 7, SAME_LENGTH}));
-}
 
 cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool single, int64_t limit, cudaStream_t stream,
                             _n_SpMVCudaStore **store)

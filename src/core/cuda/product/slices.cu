@@ -12,7 +12,6 @@
   distances from the slice's smallest column. If a slice of one unit is one run of columns, none is stored. Slices with
   much work come first, so that they do not finish last.
 */
-#include "core/cuda/base/prepare.cuh"
 #include "sliceproduct.cuh"
 #include "core/cuda/layout/staging.cuh"
 
@@ -352,11 +351,6 @@ struct Slices : SlicedStore {
 };
 
 } // namespace
-
-cudaError_t LoadSliceProducts()
-{
-  return Load((const void *)slices<Scalar, 1, false, MULT>);
-}
 
 cudaError_t SlicesCreate(const SpMVCudaCSR &csr, const Nodes &nodes, const RowGroups *groups, Tiles *tiles, bool single,
                          const Survey &survey, SliceRules rules, const SpMVNames &names, cudaStream_t stream,

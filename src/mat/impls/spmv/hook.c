@@ -195,7 +195,6 @@ static PetscErrorCode MatDestroy_SpMV(Mat A, PetscErrorCode (*destroy)(Mat))
     destroy = A->ops->destroy;
     PetscCall(SpMVFormerSet(A));
   } else if (spmv) {
-    if (!((PetscObject)A)->type_name) PetscCall(SpMVMergedSet(A, spmv)); /* MatHeaderMerge() */
     destroy                       = spmv->parent.destroy;
     A->ops->productsetfromoptions = spmv->parent.productsetfromoptions;
     PetscCall(MatSpMVComposeFunctions(A, PETSC_FALSE));
@@ -231,97 +230,21 @@ static PetscErrorCode MatSetFromOptions_SpMV(Mat A, SpMVOptionItems PetscOptions
 static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
 {
   Mat_SpMV      *spmv;
-  SpMVHidden     hidden;
   char          *name;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVHideSeqAIJType(A, &hidden));
+  SpMVHiddenDepth++;
   name                        = ((PetscObject)A)->type_name;
   ((PetscObject)A)->type_name = (char *)spmv->parenttype;
   ierr                        = SpMVDuplicateAsParent(A, spmv, MAT_COPY_VALUES, B);
   ((PetscObject)A)->type_name = name; /* even after an error */
-  PetscCall(SpMVShowSeqAIJType(&hidden));
+  SpMVHiddenDepth--;
   PetscCall(ierr);
   PetscCall(MatSpMVComposeFunctions(*B, PETSC_FALSE)); /* PETSc has copied the functions composed with A */
   if (SpMVIsMPI(*B)) PetscCall(MatSpMVUnhookBlocks_MPI(*B));
   PetscCall(MatPropagateSymmetryOptions(A, *B)); /* only a matrix known to be symmetric converts to SBAIJ */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Converts A to hypre's type with the parent's function. A is not copied first, because PCHYPRE converts the operator
-  whenever it has changed. *done is false if PETSc has no hypre, or if newtype is another type.
-*/
-static PetscErrorCode MatConvertToHypre_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat, PetscBool *done)
-{
-  Mat_SpMV *spmv;
-  char      function[64], *name = ((PetscObject)A)->type_name;
-  PetscErrorCode (*f)(Mat, MatType, MatReuse, Mat *) = NULL;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrcmp(newtype, MATHYPRE, done));
-  if (*done) {
-    PetscCall(MatSpMVGet(A, &spmv));
-    PetscCall(PetscSNPrintf(function, sizeof(function), "MatConvert_%s_%s_C", spmv->parenttype, MATHYPRE));
-    PetscCall(PetscObjectQueryFunction((PetscObject)A, function, &f));
-    *done = (PetscBool) !!f;
-  }
-  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  ((PetscObject)A)->type_name = (char *)spmv->parenttype;
-  ierr                        = (*f)(A, newtype, reuse, newmat);
-  ((PetscObject)A)->type_name = name; /* even after an error */
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether two matrices derived from AIJ have the same pattern, on all ranks; false for other types */
-static PetscErrorCode SpMVSamePattern(Mat A, Mat B, PetscBool *same)
-{
-  Mat             block[2][2]; /* diagonal and off-diagonal of A, B */
-  const Mat       mat[2] = {A, B};
-  const PetscInt *columns[2];
-  PetscBool       aij[2];
-  const PetscBool mpi = SpMVIsMPI(A);
-  PetscMPIInt     all;
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++)
-    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)mat[k], &aij[k], MATSEQAIJ, MATMPIAIJ, ""));
-  *same = (PetscBool)(aij[0] && aij[1] && mpi == SpMVIsMPI(B) && A->assembled && B->assembled);
-  if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < 2; k++) {
-    block[0][k] = mat[k];
-    if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(mat[k], &block[0][k], &block[1][k], &columns[k]));
-  }
-  for (int k = 0; k < (mpi ? 2 : 1) && *same; k++) {
-    SpMVCSR a, b;
-
-    PetscCall(MatSpMVGetPattern_Seq(block[k][0], &a));
-    PetscCall(MatSpMVGetPattern_Seq(block[k][1], &b));
-    *same = (PetscBool)(a.m == b.m && a.n == b.n);
-    if (*same && a.i != b.i) PetscCall(PetscArraycmp(a.i, b.i, a.m + 1, same));
-    if (*same && a.j != b.j) PetscCall(PetscArraycmp(a.j, b.j, a.i[a.m], same));
-    if (*same && k) PetscCall(PetscArraycmp(columns[0], columns[1], a.n, same));
-    PetscCall(MatSpMVRestorePattern_Seq(block[k][0], &a));
-    PetscCall(MatSpMVRestorePattern_Seq(block[k][1], &b));
-  }
-  all = *same;
-  if (mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, PetscObjectComm((PetscObject)A)));
-  *same = (PetscBool)all;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatCopy() inserts row by row unless the patterns are known to be the same, and trusts its caller in this */
-static PetscErrorCode SpMVCopy(Mat A, Mat B)
-{
-  PetscBool same;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVSamePattern(A, B, &same));
-  PetscCall(MatCopy(A, B, same ? SAME_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -332,7 +255,9 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
   const SpMVFormat *format;
   Mat               B;
   Mat_SpMV         *spmv;
-  PetscBool         done = PETSC_FALSE, is_aij = PETSC_FALSE;
+  SpMVName          name = {NULL, NULL};
+  PetscBool         hypre, is_aij = PETSC_FALSE;
+  PetscErrorCode    ierr;
 
   PetscFunctionBegin;
   PetscCall(SpMVReplaceFormatGet(newtype, &format));
@@ -341,14 +266,20 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
     newtype = spmv->format->name;
   } else
     PetscCall(SpMVFormatFind(newtype, &format));
-  if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatConvertToHypre_SpMV(A, newtype, reuse, newmat, &done));
-  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrcmp(newtype, MATHYPRE, &hypre));
+  if (hypre && reuse != MAT_INPLACE_MATRIX) PetscCall(SpMVNameReplace(A, NULL, &name));
+  if (name.mat) { /* A is not copied first, because PCHYPRE converts the operator whenever it has changed */
+    ierr = MatConvert(A, newtype, reuse, newmat);
+    PetscCall(SpMVNameRestore(&name)); /* even after an error */
+    PetscCall(ierr);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (reuse == MAT_REUSE_MATRIX)
     PetscCall(PetscObjectTypeCompareAny((PetscObject)*newmat, &is_aij, MATSEQAIJ, MATMPIAIJ, ""));
   if (format)
     PetscCall(MatConvertFrom_SpMV(A, newtype, reuse, newmat));
   else if (is_aij)
-    PetscCall(SpMVCopy(A, *newmat));
+    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN)); /* as PETSc does */
   else if (reuse == MAT_INPLACE_MATRIX) {
     PetscCall(MatSpMVUnhook(A));
     PetscCall(MatConvert(A, newtype, MAT_INPLACE_MATRIX, newmat));
@@ -370,17 +301,16 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
 static PetscErrorCode SpMVConvertToParent(Mat *A)
 {
   PetscBool      device, is_parent;
-  SpMVHidden     hidden;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(SpMVUseDevice(PetscObjectComm((PetscObject)*A), &device));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &is_parent, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE,
                                       MATMPIAIJCUSPARSE, ""));
-  PetscCall(SpMVHideSeqAIJType(*A, &hidden));
+  SpMVHiddenDepth++;
   if (!is_parent) ierr = MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A);
   if (!ierr && device) ierr = MatConvert(*A, MATAIJCUSPARSE, MAT_INPLACE_MATRIX, A);
-  PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
+  SpMVHiddenDepth--; /* even after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -403,7 +333,7 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
     if (!spmv) PetscCall(SpMVConvertToParent(&A));
     PetscCall(MatSpMVHook(A, format, NULL));
   } else if (reuse == MAT_REUSE_MATRIX && aij)
-    PetscCall(SpMVCopy(A, *newmat));
+    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN)); /* as PETSc does */
   else {
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
     if (spmv)
@@ -413,7 +343,7 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
     else
       PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
     if (reuse == MAT_REUSE_MATRIX) {
-      PetscCall(SpMVCopy(B, *newmat));
+      PetscCall(MatCopy(B, *newmat, SAME_NONZERO_PATTERN));
       PetscCall(MatDestroy(&B));
     } else {
       PetscCall(SpMVConvertToParent(&B));

@@ -4,20 +4,23 @@
 */
 #include "matspmv.h"
 
-PetscErrorCode SpMVKeepBegin(Mat A, const Mat_SpMV *spmv, SpMVKeep *keep)
+void SpMVKeepBegin(const Mat_SpMV *spmv, SpMVKeep *keep)
 {
-  PetscFunctionBegin;
   keep->format = spmv->format;
-  PetscCall(PetscMemcpy(keep->params, spmv->params, sizeof(keep->params)));
-  PetscCall(SpMVHideSeqAIJType(A, &keep->hidden));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  memcpy(keep->params, spmv->params, sizeof(keep->params));
+  SpMVHiddenDepth++;
+}
+
+void SpMVKeepEnd(void)
+{
+  SpMVHiddenDepth--;
 }
 
 /*
   B has been created from A by the parent's function and has A's type name. On the host, this name has already given it
   the format. On the device, B is AIJCUSPARSE and gets the format here
 */
-PetscErrorCode SpMVKeepSet(SpMVKeep *keep, Mat B)
+PetscErrorCode SpMVKeepSet(const SpMVKeep *keep, Mat B)
 {
   Mat_SpMV *spmv = NULL;
   PetscBool same = PETSC_FALSE;
@@ -32,13 +35,6 @@ PetscErrorCode SpMVKeepSet(SpMVKeep *keep, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVKeepEnd(SpMVKeep *keep)
-{
-  PetscFunctionBegin;
-  PetscCall(SpMVShowSeqAIJType(&keep->hidden));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Calls the operation of A's parent, then sets format and parameters of the `count` matrices that it has created */
 #define SpMVKeepFormat(A, count, result, op, ...)                                                  \
   do {                                                                                             \
@@ -46,10 +42,10 @@ PetscErrorCode SpMVKeepEnd(SpMVKeep *keep)
     SpMVKeep       keep_;                                                                          \
     PetscErrorCode ierr_;                                                                          \
     PetscCall(MatSpMVGet(A, &spmv_));                                                              \
-    PetscCall(SpMVKeepBegin(A, spmv_, &keep_));                                                    \
+    SpMVKeepBegin(spmv_, &keep_);                                                                  \
     ierr_ = (*spmv_->parent.op)(__VA_ARGS__);                                                      \
     for (PetscInt k_ = 0; !ierr_ && k_ < (count); k_++) ierr_ = SpMVKeepSet(&keep_, (result)[k_]); \
-    PetscCall(SpMVKeepEnd(&keep_)); /* even after an error */                                      \
+    SpMVKeepEnd(); /* even after an error */                                                       \
     PetscCall(ierr_);                                                                              \
   } while (0)
 
@@ -71,10 +67,10 @@ static PetscErrorCode MatTranspose_SpMV(Mat A, MatReuse reuse, Mat *B)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVKeepBegin(A, spmv, &keep));
+  SpMVKeepBegin(spmv, &keep);
   ierr = (*spmv->parent.transpose)(A, reuse, B);
   if (!ierr) ierr = SpMVKeepSet(&keep, *B);
-  PetscCall(SpMVKeepEnd(&keep)); /* even after an error */
+  SpMVKeepEnd(); /* even after an error */
   PetscCall(ierr);
   if (reuse == MAT_REUSE_MATRIX) PetscCall(SpMVHostIsNewer(*B));
   if (C && C->data != data) {

@@ -44,35 +44,10 @@ static PetscErrorCode SpMVDestroyCtx(SpMVCtx ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  MatAXPY() calls MatHeaderMerge() if the patterns differ. MatHeaderMerge() replaces the data of a matrix and, in older
-  PETSc (before 3.21.1), also the objects composed with it, so the matrix would get the parameters of the matrix that it
-  is merged with. The old data are destroyed first; at that point the parameters are saved here, and MatSpMVGet()
-  restores them.
-*/
-static struct {
-  Mat               mat; /* NULL for none */
-  const SpMVFormat *format;
-  SpMVParams        params;
-} SpMVMerged;
-
-PetscErrorCode SpMVMergedSet(Mat A, const Mat_SpMV *spmv)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscMemcpy(SpMVMerged.params, spmv->params, sizeof(SpMVMerged.params)));
-  SpMVMerged.mat    = A;
-  SpMVMerged.format = spmv->format;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode MatSpMVGet(Mat A, Mat_SpMV **spmv)
 {
   PetscFunctionBegin;
   PetscCall(SpMVDataGet((PetscObject)A, SpMVContainer, spmv));
-  if (A == SpMVMerged.mat && *spmv) {
-    SpMVMerged.mat = NULL;
-    if (SpMVMerged.format == (*spmv)->format) PetscCall(MatSpMVSetParams(A, *spmv, SpMVMerged.params));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,7 +75,6 @@ PetscErrorCode MatSpMVNew(Mat A, PetscBool device, Mat_SpMV **spmv)
 PetscErrorCode MatSpMVSet(Mat A, Mat_SpMV *spmv)
 {
   PetscFunctionBegin;
-  if (spmv && A == SpMVMerged.mat) SpMVMerged.mat = NULL; /* it belonged to an earlier matrix at this address */
   PetscCall(SpMVDataSet((PetscObject)A, SpMVContainer, spmv, SpMVDestroyCtx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

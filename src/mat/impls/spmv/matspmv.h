@@ -325,7 +325,6 @@ PETSC_INTERN PetscErrorCode SpMVDataGet(PetscObject, const char name[],
 PETSC_INTERN PetscErrorCode MatSpMVGet(Mat, Mat_SpMV **); /* NULL if the type is not ours */
 PETSC_INTERN PetscErrorCode MatSpMVNew(Mat, PetscBool device, Mat_SpMV **);
 PETSC_INTERN PetscErrorCode MatSpMVSet(Mat, Mat_SpMV *);
-PETSC_INTERN PetscErrorCode SpMVMergedSet(Mat, const Mat_SpMV *);
 PETSC_INTERN PetscErrorCode MatSpMVSetParams(Mat, Mat_SpMV *, const void *params);
 PETSC_INTERN void           MatSpMVUseParent_Seq(Mat, Mat_SpMV *, PetscBool);
 /* frees all copies; the next product sets them up again */
@@ -342,23 +341,14 @@ PETSC_INTERN PetscErrorCode MatSpMVHashPattern_Seq(Mat, Mat_SpMV *, PetscBool *c
 
 /* parent.c: the types that ours are derived from */
 typedef struct {
-  PetscBool    set[2]; /* -mat_seqaij_type was set: without a prefix; with the matrix's prefix or in its own options */
-  PetscOptions options[2];
-  char         option[2][PETSC_MAX_OPTION_NAME], type[2][128];
-} SpMVHidden;
-
-typedef struct {
   PetscErrorCode (*destroy)(Mat); /* NULL: not set up yet */
   PetscErrorCode (*retrieve)(Mat);
   PetscErrorCode (*store)(Mat);
   PetscErrorCode (*productsetfromoptions)(Mat); /* for AIJCUSPARSE times AIJ */
   PetscErrorCode (*productdense)(Mat);          /* for AIJCUSPARSE times a dense matrix */
-  PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
   PetscErrorCode (*copy)(Mat, Mat, MatStructure);
-  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[],
-                              InsertMode);
   PetscErrorCode (*mult)(Mat, Vec, Vec);
   PetscErrorCode (*multadd)(Mat, Vec, Vec, Vec);
   PetscErrorCode (*multtransposeadd)(Mat, Vec, Vec, Vec);
@@ -366,10 +356,8 @@ typedef struct {
 
 PETSC_INTERN SpMVParent     SpMVParents[2][2]; /* [on a device][MPI] */
 PETSC_INTERN PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi);
-PETSC_INTERN int            SpMVHiddenDepth; /* more than 0: new matrices do not get the format of -mat_spmv_replace */
-PETSC_INTERN PetscErrorCode SpMVHideSeqAIJType(Mat, SpMVHidden *);
-PETSC_INTERN PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *);
-PETSC_INTERN PetscErrorCode SpMVSetParentType(Mat, MatType); /* MatSetType() without -mat_seqaij_type */
+PETSC_INTERN int            SpMVHiddenDepth; /* more than 0: -mat_seqaij_type and -mat_spmv_replace have no effect */
+PETSC_INTERN PetscErrorCode SpMVSetParentType(Mat, MatType); /* MatSetType() without these options */
 PETSC_INTERN PetscErrorCode SpMVReplaceFunction(Mat, const char name[], PetscErrorCode (*)(Mat));
 PETSC_INTERN PetscErrorCode MatZeroRows_SpMV(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatZeroRowsColumns_SpMV(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
@@ -384,7 +372,6 @@ typedef struct {
 PETSC_INTERN PetscErrorCode SpMVNameReplace(Mat, MatType, SpMVName *);
 PETSC_INTERN PetscErrorCode SpMVNameRestore(SpMVName *);
 PETSC_INTERN PetscErrorCode SpMVFormerSet(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVCompose_Names(Mat, PetscBool, PetscBool, PetscBool);
 PETSC_INTERN PetscErrorCode SpMVRegisterNames(void);
 PETSC_INTERN PetscErrorCode SpMVFinalizeNames(void);
 
@@ -477,12 +464,11 @@ PETSC_INTERN PetscErrorCode SpMVDenseSymbolic(Mat, PetscErrorCode (*symbolic)(Ma
 typedef struct {
   const SpMVFormat *format;
   SpMVParams        params;
-  SpMVHidden        hidden;
 } SpMVKeep;
 
-PETSC_INTERN PetscErrorCode SpMVKeepBegin(Mat, const Mat_SpMV *, SpMVKeep *);
-PETSC_INTERN PetscErrorCode SpMVKeepSet(SpMVKeep *, Mat);
-PETSC_INTERN PetscErrorCode SpMVKeepEnd(SpMVKeep *);
+PETSC_INTERN void           SpMVKeepBegin(const Mat_SpMV *, SpMVKeep *);
+PETSC_INTERN PetscErrorCode SpMVKeepSet(const SpMVKeep *, Mat);
+PETSC_INTERN void           SpMVKeepEnd(void);
 
 /* types.c: the types that ours are derived from [on a device][MPI], and what is replaced in all of them; both lists end
    with NULL. SetOps functions set operations; Compose functions compose functions that PETSc looks up by name, or restore

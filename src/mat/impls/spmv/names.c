@@ -2,10 +2,10 @@
   Functions of PETSc that compare the whole name of a matrix's type with AIJ's, although they can work with any type
   derived from AIJ. On the host they would refuse our matrices or, worse, treat them as matrices of another kind: PCILU
   replaces the shift NONZERO by INBLOCKS, and MatGetOrdering() of PETSc 3.18 takes a parallel matrix for a sequential
-  one. The functions belong to types that PETSc finds in its lists: preconditioners, colorings, coarsenings, orderings,
-  MATNEST. Each type is replaced by one whose constructor calls PETSc's and then replaces the operation that receives
-  the matrix. The operation calls PETSc's while the matrix has AIJ's name. docs/types.md lists all such functions, with
-  those that remain.
+  one. The functions belong to types that PETSc finds in its lists: preconditioners, colorings, coarsenings, orderings.
+  Each type is replaced by one whose constructor calls PETSc's and then replaces the operation that receives the matrix.
+  The operation calls PETSc's while the matrix has AIJ's name. docs/types.md lists all such functions, with those that
+  remain.
 
   On the device our matrices have AIJCUSPARSE's name, so they are treated as AIJCUSPARSE matrices are.
 */
@@ -93,8 +93,35 @@ SpMVNameType(MatColoring, GREEDY, MATCOLORINGGREEDY, apply, mat, (object, colori
              ISColoring *coloring);
 SpMVNameType(MatCoarsen, HEM, MATCOARSENHEM, apply, graph, (object), MatCoarsen object);
 
-/* The orderings, as they were registered */
-static PetscFunctionList SpMVOrderings = NULL;
+/* The functions of PETSc's lists that are replaced, as they were registered */
+static PetscFunctionList SpMVOrderings = NULL, SpMVSeqAIJTypes = NULL;
+
+/* Replaces all functions of a list by f, and keeps them in *own */
+static PetscErrorCode SpMVReplaceList(PetscFunctionList *list, PetscFunctionList *own, void (*f)(void))
+{
+  const char **names;
+  int          n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFunctionListDestroy(own));
+  PetscCall(PetscFunctionListDuplicate(*list, own));
+  PetscCall(PetscFunctionListGet(*own, &names, &n));
+  for (int k = 0; k < n; k++) PetscCall(PetscFunctionListAdd(list, names[k], f));
+  PetscCall(PetscFree(names));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gives a new matrix the type of -mat_seqaij_type, but not while the parent creates matrices */
+static PetscErrorCode MatConvert_SeqAIJ_SpMV(Mat A, MatType type, MatReuse reuse, Mat *B)
+{
+  PetscErrorCode (*f)(Mat, MatType, MatReuse, Mat *);
+
+  PetscFunctionBegin;
+  if (SpMVHiddenDepth) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscFunctionListFind(SpMVSeqAIJTypes, type, &f));
+  PetscCall((*f)(A, type, reuse, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* PETSc 3.18 orders a parallel matrix by its diagonal block only if the matrix is of type mpiaij */
 static PetscErrorCode MatGetOrdering_SpMV(Mat A, MatOrderingType type, IS *row, IS *col)
@@ -113,86 +140,6 @@ static PetscErrorCode MatGetOrdering_SpMV(Mat A, MatOrderingType type, IS *row, 
     PetscCall(PetscFunctionListFind(SpMVOrderings, type, &f));
     PetscCall((*f)(A, type, row, col));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SpMVRegisterOrderings(void)
-{
-  const char **types;
-  int          n;
-
-  PetscFunctionBegin;
-  PetscCall(PetscFunctionListDestroy(&SpMVOrderings));
-  PetscCall(PetscFunctionListDuplicate(MatOrderingList, &SpMVOrderings));
-  PetscCall(PetscFunctionListGet(SpMVOrderings, &types, &n));
-  for (int k = 0; k < n; k++) PetscCall(MatOrderingRegister(types[k], MatGetOrdering_SpMV));
-  PetscCall(PetscFree(types));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  MATNEST converts sequential blocks of type seqaij to one AIJ matrix array by array, and other blocks row by row, which
-  takes tens of times as long
-*/
-static PetscErrorCode (*MatCreate_NEST_PETSc)(Mat);
-static PetscErrorCode (*MatConvert_NEST_AIJ_PETSc)(Mat, MatType, MatReuse, Mat *);
-
-static PetscErrorCode MatConvert_NEST_AIJ(Mat A, MatType type, MatReuse reuse, Mat *B)
-{
-  Mat          **blocks, block;
-  SpMVName      *names;
-  PetscInt       m, n;
-  PetscBool      is;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatNestGetSubMats(A, &m, &n, &blocks));
-  PetscCall(PetscMalloc1(m * n, &names));
-  for (PetscInt k = 0; k < m * n; k++) {
-    block = blocks[k / n][k % n];
-    if (block) PetscCall(PetscObjectTypeCompare((PetscObject)block, MATTRANSPOSEVIRTUAL, &is));
-    if (block && is) PetscCall(MatTransposeGetMat(block, &block));
-    PetscCall(SpMVNameReplace(block, NULL, &names[k])); /* a matrix that is two of the blocks is renamed once */
-  }
-  ierr = (*MatConvert_NEST_AIJ_PETSc)(A, type, reuse, B);
-  for (PetscInt k = 0; k < m * n; k++) PetscCall(SpMVNameRestore(&names[k]));
-  PetscCall(PetscFree(names));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatCreate_NEST(Mat A)
-{
-  static const char *const names[] = {"MatConvert_nest_aij_C", "MatConvert_nest_seqaij_C"};
-
-  PetscFunctionBegin;
-  PetscCall((*MatCreate_NEST_PETSc)(A));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(PetscObjectQueryFunction((PetscObject)A, names[k], &MatConvert_NEST_AIJ_PETSc)); /* the same function */
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, names[k], MatConvert_NEST_AIJ));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatSeqAIJKron_SpMV(Mat A, Mat B, MatReuse reuse, Mat *C)
-{
-  SpMVName       name;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(SpMVNameReplace(B, NULL, &name));
-  ierr = (*SpMVParents[0][0].kron)(A, B, reuse, C);
-  PetscCall(SpMVNameRestore(&name));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatSpMVCompose_Names(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
-{
-  PetscFunctionBegin;
-  if (!device && !mpi)
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSeqAIJKron_C",
-                                         ours ? MatSeqAIJKron_SpMV : SpMVParents[0][0].kron));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -241,28 +188,28 @@ PetscErrorCode SpMVFormerSet(Mat A)
 static PetscErrorCode MatCreate_AIJ(Mat A, PetscBool mpi)
 {
   Mat            B;
-  SpMVHidden     hidden;
+  char           type[128];
+  PetscBool      set = PETSC_FALSE;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)A, SpMVFormer, (PetscObject *)&B));
-  if (!B) {
-    PetscCall((*MatCreate_AIJ_PETSc[mpi])(A));
-    PetscCall(MatSpMVReplace_AIJ(A, mpi));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(SpMVHideSeqAIJType(A, &hidden));
+  if (B) SpMVHiddenDepth++;
   ierr = (*MatCreate_AIJ_PETSc[mpi])(A);
-  PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
+  if (B) SpMVHiddenDepth--; /* even after an error */
   PetscCall(ierr);
-  SpMVFormerSwap(A, B);
-  *A->ops          = *B->ops;
-  A->was_assembled = B->was_assembled;
-  A->preallocated = A->assembled = PETSC_TRUE;
-  B->preallocated = B->assembled = PETSC_FALSE;
-  PetscCall(PetscObjectCompose((PetscObject)A, SpMVFormer, NULL));
-  /* with the prefix, if both are set */
-  if (!mpi && hidden.set[hidden.set[1]]) PetscCall(MatSeqAIJSetType(A, hidden.type[hidden.set[1]]));
+  if (B) {
+    const PetscObject a = (PetscObject)A;
+
+    SpMVFormerSwap(A, B);
+    *A->ops          = *B->ops;
+    A->was_assembled = B->was_assembled;
+    A->preallocated = A->assembled = PETSC_TRUE;
+    B->preallocated = B->assembled = PETSC_FALSE;
+    PetscCall(PetscObjectCompose(a, SpMVFormer, NULL));
+    if (!mpi) PetscCall(PetscOptionsGetString(a->options, a->prefix, "-mat_seqaij_type", type, sizeof(type), &set));
+    if (set) PetscCall(MatSeqAIJSetType(A, type));
+  }
   PetscCall(MatSpMVReplace_AIJ(A, mpi));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -288,9 +235,8 @@ PetscErrorCode SpMVRegisterNames(void)
   PetscCall(SpMVRegister_JP());
   PetscCall(SpMVRegister_GREEDY());
   PetscCall(SpMVRegister_HEM());
-  PetscCall(SpMVRegisterOrderings());
-  PetscCall(PetscFunctionListFind(MatList, MATNEST, &MatCreate_NEST_PETSc));
-  PetscCall(MatRegister(MATNEST, MatCreate_NEST));
+  PetscCall(SpMVReplaceList(&MatOrderingList, &SpMVOrderings, (void (*)(void))MatGetOrdering_SpMV));
+  PetscCall(SpMVReplaceList(&MatSeqAIJList, &SpMVSeqAIJTypes, (void (*)(void))MatConvert_SeqAIJ_SpMV));
   PetscCall(PetscFunctionListFind(MatList, MATSEQAIJ, &MatCreate_AIJ_PETSc[0]));
   PetscCall(MatRegister(MATSEQAIJ, MatCreate_SeqAIJ_SpMV));
   PetscCall(PetscFunctionListFind(MatList, MATMPIAIJ, &MatCreate_AIJ_PETSc[1]));
@@ -302,5 +248,6 @@ PetscErrorCode SpMVFinalizeNames(void)
 {
   PetscFunctionBegin;
   PetscCall(PetscFunctionListDestroy(&SpMVOrderings));
+  PetscCall(PetscFunctionListDestroy(&SpMVSeqAIJTypes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,50 +8,19 @@
   With -mat_seqaij_type, new sequential AIJ matrices get the type given by the option: one of ours or, say, AIJPERM. The
   code that creates them does not expect this. MatDuplicate() fills the new matrix but skips what AIJPERM does at
   assembly, MatTranspose() empties it by setting its type to the original's (PETSc 3.18 to 3.26), and MatSpMVHook()
-  cannot hook such a matrix. So the option is hidden while the parent creates matrices: without a prefix, which new
-  matrices do not have, and as A itself reads it. So is -mat_spmv_replace (SpMVHiddenDepth).
+  cannot hook such a matrix. So while the parent creates matrices, neither this option (names.c) nor -mat_spmv_replace
+  has an effect.
 */
 int SpMVHiddenDepth = 0;
 
-PetscErrorCode SpMVHideSeqAIJType(Mat A, SpMVHidden *hidden)
-{
-  const char        *prefix[2]  = {NULL, ((PetscObject)A)->prefix};
-  const PetscOptions options[2] = {NULL, ((PetscObject)A)->options};
-
-  PetscFunctionBegin;
-  SpMVHiddenDepth++;
-  hidden->set[1] = PETSC_FALSE;
-  for (int k = 0; k < (prefix[1] || options[1] ? 2 : 1); k++) {
-    PetscCall(PetscOptionsGetString(options[k], prefix[k], "-mat_seqaij_type", hidden->type[k], sizeof(hidden->type[k]),
-                                    &hidden->set[k]));
-    if (!hidden->set[k]) continue;
-    PetscCall(
-        PetscSNPrintf(hidden->option[k], sizeof(hidden->option[k]), "-%smat_seqaij_type", prefix[k] ? prefix[k] : ""));
-    hidden->options[k] = options[k];
-    PetscCall(PetscOptionsClearValue(options[k], hidden->option[k]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SpMVShowSeqAIJType(const SpMVHidden *hidden)
-{
-  PetscFunctionBegin;
-  SpMVHiddenDepth--;
-  for (int k = 0; k < 2; k++) {
-    if (hidden->set[k]) PetscCall(PetscOptionsSetValue(hidden->options[k], hidden->option[k], hidden->type[k]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode SpMVSetParentType(Mat A, MatType type)
 {
-  SpMVHidden     hidden;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(SpMVHideSeqAIJType(A, &hidden));
+  SpMVHiddenDepth++;
   ierr = MatSetType(A, type);
-  PetscCall(SpMVShowSeqAIJType(&hidden)); /* even after an error */
+  SpMVHiddenDepth--; /* even after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -79,12 +48,10 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   SpMVQuery("MatStoreValues", store);
   SpMVQuery("MatProductSetFromOptions_seqaijcusparse_seqaij", productsetfromoptions);
   SpMVQuery("MatProductSetFromOptions_seqaijcusparse_seqdense", productdense);
-  SpMVQuery("MatSeqAIJKron", kron);
   SpMVQuery("MatSetPreallocationCOO", preallocatecoo);
   SpMVQuery("MatSetValuesCOO", setvaluescoo);
 #undef SpMVQuery
   p->copy             = A->ops->copy;
-  p->setvalues        = A->ops->setvalues;
   p->mult             = A->ops->mult;
   p->multadd          = A->ops->multadd;
   p->multtransposeadd = A->ops->multtransposeadd;

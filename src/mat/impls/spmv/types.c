@@ -8,5 +8,5 @@ const MatType SpMVParentTypes[2][2] = {{MATSEQAIJ, MATMPIAIJ}, {MATSEQAIJCUSPARS
 
 void (*const SpMVSetOps[])(Mat) = {MatSpMVSetOps_Mult, MatSpMVSetOps_View,    MatSpMVSetOps_Parent,
                                    MatSpMVSetOps_Keep, MatSpMVSetOps_Product, NULL};
-PetscErrorCode (*const SpMVCompose[])(Mat, PetscBool, PetscBool, PetscBool) = {
-    MatSpMVCompose_Product, MatSpMVCompose_Parent, MatSpMVCompose_Names, NULL};
+PetscErrorCode (*const SpMVCompose[])(Mat, PetscBool, PetscBool, PetscBool) = {MatSpMVCompose_Product,
+                                                                               MatSpMVCompose_Parent, NULL};

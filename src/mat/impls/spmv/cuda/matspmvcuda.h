@@ -31,14 +31,6 @@ typedef struct {
   PetscBool refused; /* it cannot be fused */
 } SpMVFused;
 
-/* A matrix whose entries are zero on the device, while those on the host are old */
-typedef struct {
-  SpMVKey key;
-  /* AIJ's */
-  PetscErrorCode (*setvalues)(Mat, PetscInt, const PetscInt[], PetscInt, const PetscInt[], const PetscScalar[],
-                              InsertMode);
-} SpMVZeroed;
-
 /* An MPI matrix: the exchange of its halo on the device */
 typedef struct {
   SpMVHalo        halo;
@@ -88,7 +80,6 @@ typedef enum {
 typedef struct _n_Mat_SpMVCUDA {
   SpMVCudaCopy copy[2]; /* of the matrix and of its transpose */
   SpMVFused    fused;
-  SpMVZeroed   zeroed;
   SpMVExchange exchange;
   SpMVMultPlan plan[SPMV_PLANS]; /* of an MPI matrix */
   SpMVAgreed   columns;          /* when all ranks prepared the plan for columns */
@@ -216,7 +207,6 @@ PETSC_INTERN PetscErrorCode SpMVIsDeviceArray(const void *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, PetscInt entries, const PetscScalar[],
                                                        PetscBool *done);
 PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
-PETSC_INTERN void           MatSpMVZeroed_CUDA(Mat, Mat_SpMV *);
 /* called after the newest values have moved to the device or to the host */
 PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours);
 PETSC_INTERN void           MatSpMVSetOps_SeqValues(Mat);

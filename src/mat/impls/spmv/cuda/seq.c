@@ -54,7 +54,7 @@ static PetscErrorCode SpMVDeviceCSRGet(Mat A, const SpMVCSR *host, PetscBool col
 
 /*
   Begins to prepare the process's first product, if the program already uses the device: it often continues with its own
-  work before it multiplies, and code, pinned memory and the memory pool then take it 7 to 25 ms less. An error is not
+  work before it multiplies, and pinned memory and the memory pool then take it 10 to 17 ms less. An error is not
   one of this matrix
 */
 PetscErrorCode MatSpMVWarmUp_SeqCUDA(Mat A)

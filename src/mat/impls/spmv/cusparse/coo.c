@@ -166,18 +166,18 @@ static PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v
 
 /* ---------------------------------------------------------------- indices and values on the device */
 
-/* Replaces arrays on the host by copies on the device, in one allocation; *error is cudaErrorMemoryAllocation if there
-   is no room */
-static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes, void **copy, cudaError_t *error)
+/* Replaces arrays on the host by copies on the device; *error is cudaErrorMemoryAllocation if there is no room */
+static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes, cudaStream_t stream,
+                                   SpMVCudaTemporary *copy, cudaError_t *error)
 {
   const void  *host[2];
   void        *device[2];
-  size_t       size[2] = {bytes, bytes};
+  const size_t size[2] = {bytes, bytes};
   int          which[2], hosts = 0;
   PetscMemType memtype;
 
   PetscFunctionBegin;
-  *copy  = NULL;
+  *copy  = (SpMVCudaTemporary){NULL, PETSC_FALSE};
   *error = cudaSuccess;
   for (int k = 0; k < count && bytes; k++) {
     PetscCall(PetscGetMemType(array[k], &memtype));
@@ -185,15 +185,9 @@ static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes,
     which[hosts]  = k;
     host[hosts++] = array[k];
   }
-  if (!hosts) PetscFunctionReturn(PETSC_SUCCESS);
-  *error = cudaMalloc(copy, (size_t)hosts * bytes);
-  if (*error) {
-    (void)cudaGetLastError();
-    *copy = NULL;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (int h = 0; h < hosts; h++) array[which[h]] = device[h] = (char *)*copy + (size_t)h * bytes;
-  *error = SpMVCudaUpload(hosts, device, host, size);
+  if (hosts) *error = SpMVCudaUploadTemporary(hosts, device, host, size, stream, copy);
+  if (*error) (void)cudaGetLastError();
+  for (int h = 0; h < hosts && !*error; h++) array[which[h]] = device[h];
   PetscCall(PetscLogCpuToGpu((PetscLogDouble)((size_t)hosts * bytes)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -244,22 +238,22 @@ static PetscErrorCode MatSpMVSetPattern_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mp
 static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, PetscCount n, const PetscInt i[],
                                           const PetscInt j[], SpMVCOO **coo)
 {
-  SpMVCudaIndices indices  = {.M     = A->rmap->N,
-                              .N     = A->cmap->N,
-                              .count = {n, 0},
-                              .row   = {A->rmap->rstart, A->rmap->rend},
-                              .col   = {A->cmap->rstart, A->cmap->rend}};
-  const void     *array[2] = {i, j};
-  int             failure  = cudaSuccess;
-  void           *copy;
-  cudaStream_t    stream;
-  cudaError_t     error;
+  SpMVCudaIndices   indices  = {.M     = A->rmap->N,
+                                .N     = A->cmap->N,
+                                .count = {n, 0},
+                                .row   = {A->rmap->rstart, A->rmap->rend},
+                                .col   = {A->cmap->rstart, A->cmap->rend}};
+  const void       *array[2] = {i, j};
+  int               failure  = cudaSuccess;
+  SpMVCudaTemporary copy;
+  cudaStream_t      stream;
+  cudaError_t       error;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(coo));
   (*coo)->n = n;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(SpMVCOOStage(2, array, (size_t)n * sizeof(PetscInt), &copy, &error));
+  PetscCall(SpMVCOOStage(2, array, (size_t)n * sizeof(PetscInt), stream, &copy, &error));
   PetscCall(SpMVCOOCheck(error, &failure));
   indices.i[0] = (const PetscInt *)array[0];
   indices.j[0] = (const PetscInt *)array[1];
@@ -269,7 +263,7 @@ static PetscErrorCode MatSpMVSortCOO_CUDA(Mat A, Mat_SpMV *spmv, PetscBool mpi, 
     PetscCall(SpMVCOOCheck(SpMVCudaCOOCreate(&indices, stream, &(*coo)->map[k]), &failure));
   }
   PetscCall(MatSpMVAgreeCOO(A, &failure));
-  PetscCallCUDA(cudaFree(copy));
+  PetscCallCUDA(SpMVCudaFreeTemporary(&copy, stream));
   PetscCallCUDA(cudaFree((*coo)->exchange.received));
   (*coo)->exchange.received = NULL;
   if (failure) PetscCall(SpMVCOODestroy(coo));
@@ -414,7 +408,8 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   SpMVCOO           *coo;
   const PetscBool    mpi = SpMVIsMPI(A);
   PetscObject        theirs;
-  void              *copy;
+  SpMVCudaTemporary  copy;
+  cudaStream_t       stream;
   cudaError_t        error;
 
   PetscFunctionBegin;
@@ -428,7 +423,8 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   }
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(MatSpMVCheckCOO(A, mpi, block, coo));
-  PetscCall(SpMVCOOStage(1, (const void **)array, (size_t)coo->n * sizeof(PetscScalar), &copy, &error));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(SpMVCOOStage(1, (const void **)array, (size_t)coo->n * sizeof(PetscScalar), stream, &copy, &error));
   PetscCheck(error != cudaErrorMemoryAllocation, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
              "Out of GPU memory for a copy of %" PetscCount_FMT
              " values of MatSetValuesCOO(). Pass an array on the device",
@@ -438,7 +434,7 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   array[1] = coo->exchange.receive;
   for (int k = 0; k < (mpi ? 2 : 1); k++) PetscCall(MatSpMVAddCOO_Seq(block[k], coo->map[k], array, mode));
   if (mpi) A->offloadmask = PETSC_OFFLOAD_GPU;
-  PetscCallCUDA(cudaFree(copy)); /* waits for the kernels */
+  PetscCallCUDA(SpMVCudaFreeTemporary(&copy, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

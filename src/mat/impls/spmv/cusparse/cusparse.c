@@ -93,7 +93,6 @@ static PetscErrorCode MatZeroEntries_SeqSpMVCUDA(Mat A)
   PetscCall(MatSpMVGet(A, &spmv));
   if (A->offloadmask != PETSC_OFFLOAD_CPU || A->structure_only) {
     PetscCall((*spmv->parent.zeroentries)(A));
-    if (A->offloadmask == PETSC_OFFLOAD_GPU) MatSpMVZeroed_CUDA(A, spmv);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatSpMVGetPattern_Seq(A, &csr));

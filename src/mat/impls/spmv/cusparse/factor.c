@@ -36,23 +36,6 @@ typedef struct {
     }                                                 \
   } while (0)
 
-static PetscErrorCode SpMVFactorKeep(Mat F, SpMVFactor                                                      *f,
-                                     PetscErrorCode (*symbolic)(Mat, Mat, IS, IS, const MatFactorInfo *), IS row,
-                                     IS col, const MatFactorInfo *info)
-{
-  const PetscObject object[] = {(PetscObject)row, (PetscObject)col, NULL};
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 3; k++) PetscCall(PetscObjectCompose((PetscObject)F, SpMVFactorKeys[k], object[k]));
-  f->symbolic   = symbolic;
-  f->row        = row;
-  f->col        = col;
-  f->info       = *info;
-  f->transposed = PETSC_FALSE;
-  f->fresh      = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   Before its first transposed solve, AIJCUSPARSE lets cuSPARSE analyze the transposed factors, including their values.
   It does not repeat the analysis after the next numeric phase, so it would solve with the old values (PETSc 3.26).
@@ -122,36 +105,36 @@ static PetscErrorCode MatFactorNumeric_SpMVFactor(Mat F, Mat A, const MatFactorI
 
 /* ---------------------------------------------------------------- the symbolic phases, which set the numeric one */
 
-#define SpMVFactorSymbolicLU(Name, op)                                                                                \
-  static PetscErrorCode Mat##Name##FactorSymbolic_SpMVFactor(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info) \
-  {                                                                                                                   \
-    SpMVFactor *f;                                                                                                    \
-                                                                                                                      \
-    PetscFunctionBegin;                                                                                               \
-    PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));                                                        \
-    PetscCall((*f->ops.op)(F, A, row, col, info));                                                                    \
-    SpMVTake(F, f, lufactornumeric, MatFactorNumeric_SpMVFactor);                                                     \
-    PetscCall(SpMVFactorKeep(F, f, f->ops.op, row, col, info));                                                       \
-    PetscFunctionReturn(PETSC_SUCCESS);                                                                               \
-  }                                                                                                                   \
-  static PetscErrorCode Mat##Name##FactorSymbolic_SpMVFactor(Mat, Mat, IS, IS, const MatFactorInfo *)
-SpMVFactorSymbolicLU(LU, lufactorsymbolic);
-SpMVFactorSymbolicLU(ILU, ilufactorsymbolic);
+static PetscErrorCode MatLUFactorSymbolic_SpMVFactor(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  const PetscObject object[] = {(PetscObject)row, (PetscObject)col, NULL};
+  SpMVFactor       *f;
 
-#define SpMVFactorSymbolicCholesky(Name, op)                                                                   \
-  static PetscErrorCode Mat##Name##FactorSymbolic_SpMVFactor(Mat F, Mat A, IS perm, const MatFactorInfo *info) \
-  {                                                                                                            \
-    SpMVFactor *f;                                                                                             \
-                                                                                                               \
-    PetscFunctionBegin;                                                                                        \
-    PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));                                                 \
-    PetscCall((*f->ops.op)(F, A, perm, info));                                                                 \
-    SpMVTake(F, f, choleskyfactornumeric, MatFactorNumeric_SpMVFactor);                                        \
-    PetscFunctionReturn(PETSC_SUCCESS);                                                                        \
-  }                                                                                                            \
-  static PetscErrorCode Mat##Name##FactorSymbolic_SpMVFactor(Mat, Mat, IS, const MatFactorInfo *)
-SpMVFactorSymbolicCholesky(Cholesky, choleskyfactorsymbolic);
-SpMVFactorSymbolicCholesky(ICC, iccfactorsymbolic);
+  PetscFunctionBegin;
+  PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));
+  f->symbolic = f->type == MAT_FACTOR_ILU ? f->ops.ilufactorsymbolic : f->ops.lufactorsymbolic;
+  PetscCall((*f->symbolic)(F, A, row, col, info));
+  SpMVTake(F, f, lufactornumeric, MatFactorNumeric_SpMVFactor);
+  for (int k = 0; k < 3; k++) PetscCall(PetscObjectCompose((PetscObject)F, SpMVFactorKeys[k], object[k]));
+  f->row        = row;
+  f->col        = col;
+  f->info       = *info;
+  f->transposed = PETSC_FALSE;
+  f->fresh      = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatCholeskyFactorSymbolic_SpMVFactor(Mat F, Mat A, IS perm, const MatFactorInfo *info)
+{
+  SpMVFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));
+  PetscCall(
+      (*(f->type == MAT_FACTOR_ICC ? f->ops.iccfactorsymbolic : f->ops.choleskyfactorsymbolic))(F, A, perm, info));
+  SpMVTake(F, f, choleskyfactornumeric, MatFactorNumeric_SpMVFactor);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
 {
@@ -166,9 +149,9 @@ static PetscErrorCode MatGetFactor_SpMV(Mat A, MatFactorType type, Mat *F)
   f->type = type;
   PetscCall(SpMVDataSet((PetscObject)*F, SpMVFactorKey, f, PetscCtxDestroyDefault));
   SpMVTake(*F, f, lufactorsymbolic, MatLUFactorSymbolic_SpMVFactor);
-  SpMVTake(*F, f, ilufactorsymbolic, MatILUFactorSymbolic_SpMVFactor);
+  SpMVTake(*F, f, ilufactorsymbolic, MatLUFactorSymbolic_SpMVFactor);
   SpMVTake(*F, f, choleskyfactorsymbolic, MatCholeskyFactorSymbolic_SpMVFactor);
-  SpMVTake(*F, f, iccfactorsymbolic, MatICCFactorSymbolic_SpMVFactor);
+  SpMVTake(*F, f, iccfactorsymbolic, MatCholeskyFactorSymbolic_SpMVFactor);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -132,62 +132,6 @@ PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat A, PetscInt first, PetscInt entrie
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- zeros */
-
-/* AIJ's function, after the zeros that AIJCUSPARSE has set on the device are set on the host, too: copying them would
-   take longer */
-static PetscErrorCode MatSetValues_SpMVCUDA(Mat A, PetscInt m, const PetscInt im[], PetscInt n, const PetscInt in[],
-                                            const PetscScalar v[], InsertMode mode)
-{
-  Mat          block[2] = {A, NULL};
-  Mat_SpMV    *spmv;
-  MatInfo      info;
-  PetscScalar *a;
-  const int    mpi = SpMVIsMPI(A);
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  A->ops->setvalues =
-      spmv && spmv->cuda->zeroed.setvalues ? spmv->cuda->zeroed.setvalues : SpMVParents[1][mpi].setvalues;
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2 && block[k]; k++) {
-    PetscCall(MatSpMVGet(block[k], &spmv));
-    if (!spmv || block[k]->offloadmask != PETSC_OFFLOAD_GPU || !SpMVKeyIsCurrent(&spmv->cuda->zeroed.key, block[k]))
-      continue;
-    PetscCall(MatGetInfo(block[k], MAT_LOCAL, &info));
-    PetscCall(MatSeqAIJGetArrayWrite(block[k], &a));
-    PetscCall(PetscArrayzero(a, (size_t)info.nz_used));
-    PetscCall(MatSeqAIJRestoreArrayWrite(block[k], &a));
-    block[k]->offloadmask = PETSC_OFFLOAD_BOTH;
-  }
-  PetscCall((*A->ops->setvalues)(A, m, im, n, in, v, mode));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Called in MatZeroEntries(), which then increases the state. The host's values become zero only if entries are set
-   on the host: others are set on the device */
-void MatSpMVZeroed_CUDA(Mat A, Mat_SpMV *spmv)
-{
-  if (!A->assembled || A->hash_active || A->boundtocpu) return;
-  if (A->ops->setvalues != MatSetValues_SpMVCUDA) {
-    spmv->cuda->zeroed.setvalues = A->ops->setvalues;
-    A->ops->setvalues            = MatSetValues_SpMVCUDA;
-  }
-  SpMVKeySet(&spmv->cuda->zeroed.key, A);
-  spmv->cuda->zeroed.key.state++;
-}
-
-static PetscErrorCode MatZeroEntries_MPISpMVCUDA(Mat A)
-{
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall((*spmv->parent.zeroentries)(A));
-  MatSpMVZeroed_CUDA(A, spmv);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---------------------------------------------------------------- the diagonal and rows */
 
 /* Whether the device can change the diagonal entries of A: all are there, and A's newest values are on the device */
@@ -436,23 +380,15 @@ void MatSpMVSetOps_SeqValues(Mat A)
   SpMVReplaceOp(A, zerorowscolumns, MatZeroRowsColumns_SeqSpMVCUDA);
 }
 
-/* Gives a matrix the functions of AIJ back that are replaced at times */
+/* Gives a matrix AIJ's MatCopy() back, which is replaced at times */
 PetscErrorCode MatSpMVCompose_Values(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
 {
-  Mat_SpMV *spmv;
-
   PetscFunctionBegin;
-  if (ours || !device) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!mpi) PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_FALSE));
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (A->ops->setvalues != MatSetValues_SpMVCUDA) PetscFunctionReturn(PETSC_SUCCESS);
-  A->ops->setvalues =
-      spmv && spmv->cuda->zeroed.setvalues ? spmv->cuda->zeroed.setvalues : SpMVParents[1][mpi].setvalues;
+  if (!ours && device && !mpi) PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 void MatSpMVSetOps_MPIValues(Mat A)
 {
-  A->ops->shift       = MatShift_MPISpMVCUDA;
-  A->ops->zeroentries = MatZeroEntries_MPISpMVCUDA;
+  A->ops->shift = MatShift_MPISpMVCUDA;
 }

@@ -107,14 +107,14 @@ static PetscErrorCode SpMVProductSymbolic(Mat C, PetscErrorCode (*f)(Mat))
 
   PetscFunctionBegin;
   PetscCall(SpMVProductGet(C, &spmv));
-  if (spmv) PetscCall(SpMVKeepBegin(C, spmv, &keep));
+  if (spmv) SpMVKeepBegin(spmv, &keep);
   if (C->product->type == MATPRODUCT_ABt) PetscCall(SpMVProductABtNames(A, B, &abt));
   if (abt) B->type_name = A->type_name;
   ierr         = spmv && spmv->backend ? (*spmv->backend->symbolic)(C, f) : (*f)(C);
   B->type_name = name;
   if (spmv && !ierr) ierr = SpMVKeepSet(&keep, C);
   if (!ierr) ierr = SpMVProductGalerkin(C);
-  if (spmv) PetscCall(SpMVKeepEnd(&keep)); /* even after an error */
+  if (spmv) SpMVKeepEnd(); /* even after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

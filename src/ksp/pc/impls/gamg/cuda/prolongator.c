@@ -161,7 +161,7 @@ static PetscErrorCode PCGAMGLevelCreateMat(Mat A, PCGAMGLevel *level, PetscInt c
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(MatGetBlockSize(A, &bs));
   if (mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, size, 2, MPIU_INT, MPI_SUM, comm));
-  PetscCall(SpMVKeepBegin(A, spmv, &keep));
+  SpMVKeepBegin(spmv, &keep);
   ierr = MatSpMVCreateFrom_SeqCUDA(&level->P[0], bs, columns, &block[0]);
   if (mpi && !ierr) ierr = MatSpMVCreateFrom_SeqCUDA(&level->P[1], bs, columns, &block[1]);
   ierr = SpMVAgree(comm, ierr);
@@ -173,7 +173,7 @@ static PetscErrorCode PCGAMGLevelCreateMat(Mat A, PCGAMGLevel *level, PetscInt c
   } else
     *P = block[0];
   if (!ierr) ierr = SpMVKeepSet(&keep, *P);
-  PetscCall(SpMVKeepEnd(&keep)); /* even after an error */
+  SpMVKeepEnd(); /* even after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
