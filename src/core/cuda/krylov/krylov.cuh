@@ -54,7 +54,7 @@ struct State {
   Scalar    a, b;               // x += a p; p = z + b p
   Scalar    dpi, beta, betaold; // p'Ap, z'r, and z'r of the previous iteration
   Scalar    rho, omega;         // (r, r0); r = s - omega t
-  PetscReal objective, dp;      // CG's objective; BiCGStab's last norm
+  PetscReal dp;                 // BiCGStab's last norm
   int       i;                  // complete iterations
   int       its;                // the iteration number that the caller sees
   int       norms;              // number of reported norms

@@ -143,8 +143,6 @@ PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, SpMVCudaStore A, cuda
 PETSC_INTERN cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov, cudaStream_t);    /* r, z, norm, z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGSums(SpMVCudaKrylov, cudaStream_t);      /* norm and z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov, cudaStream_t); /* x and the next p */
-/* x'Ax/2 - x'b minus its initial value; waits for the stream */
-PETSC_INTERN cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov, PetscReal *, cudaStream_t);
 
 /*
   BiCGStab. The caller first sets x and r, and with POINTS or BLOCKS on the right also p = B r. Then it calls
