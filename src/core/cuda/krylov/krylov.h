@@ -91,11 +91,12 @@ typedef struct {
 /*
   The stabilized biconjugate gradient method. B is on the left (B A x = B b) or on the right. On the right, B is applied
   to the vectors before the products, so that x is the solution itself and not the y of A B y = b. s overwrites r. With
-  APPLIED, the caller multiplies with the preconditioned matrix, on either side. The norm, if any, is that of r
+  APPLIED, the caller multiplies with the preconditioned matrix, on either side; on the right, it leaves B p in phat and
+  B s in hat. The norm, if any, is that of r
 */
 typedef struct {
   SpMVKrylovScalar *x, *r, *r0, *v, *t, *p;
-  SpMVKrylovScalar *hat; /* B s, with POINTS or BLOCKS on the right */
+  SpMVKrylovScalar *hat, *phat; /* on the right: B s; with APPLIED also B p */
   PetscBool         left;
   PetscReal         dp; /* the norm of the first residual, if one was computed */
 } SpMVCudaBCGS;
