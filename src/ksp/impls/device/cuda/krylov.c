@@ -92,28 +92,6 @@ PetscBool KSPDeviceApplies(KSP ksp, const KSPDeviceRun *run, PCSide side)
   return (PetscBool)(ksp->pc_side == side && (pc == SPMV_KRYLOV_PC_POINTS || pc == SPMV_KRYLOV_PC_BLOCKS));
 }
 
-/* Gets the state on which the preconditioner's entries depend: it is set up again when the state of the matrix or one
-   of its own settings has changed */
-static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
-{
-  PetscBool jacobi;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(key, sizeof(*key)));
-  SpMVKeySet(&key->matrix, P);
-  PetscCall(PetscObjectGetId((PetscObject)pc, &key->pc));
-  PetscCall(PCGetReusePreconditioner(pc, &key->reuse));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCJACOBI, &jacobi));
-  if (jacobi) {
-    key->type = 1;
-    PetscCall(PCJacobiGetType(pc, &key->jacobi));
-    PetscCall(PCJacobiGetUseAbs(pc, &key->abs));
-    PetscCall(PCJacobiGetFixDiagonal(pc, &key->fix));
-    PetscCall(PCJacobiGetRowl1Scale(pc, &key->scale));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode KSPDeviceGetArray(KSPDeviceRun *run)
 {
   PetscScalar *d;
@@ -155,7 +133,6 @@ PetscErrorCode KSPDeviceClassifyPC(KSP ksp, SpMVKrylovPC *kind, PetscInt *bs)
 PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
 {
   SpMVKrylovSolve *s = &run->solve;
-  Mat              P;
   PetscInt         bs;
   PetscScalar     *a = NULL;
   KSPDevicePCKey   key;
@@ -165,8 +142,11 @@ PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
   PetscCall(KSPDeviceClassifyPC(ksp, &s->pc, &bs));
   s->bs = (int)bs;
   if (s->pc == SPMV_KRYLOV_PC_NONE || s->pc == SPMV_KRYLOV_PC_APPLIED) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  PetscCall(KSPDevicePCKeySet(ksp->pc, P, &key));
+  PetscCall(PetscMemzero(&key, sizeof(key)));
+  PetscCall(PetscObjectGetId((PetscObject)ksp->pc, &key.pc));
+  PetscCall(PetscObjectStateGet((PetscObject)ksp->pc, &key.setups));
+  key.matrix = ksp->pc->matstate;
+  key.type   = ksp->pc->ops->setup;
   if (s->d && !memcmp(&key, &run->pckey, sizeof(key))) PetscFunctionReturn(PETSC_SUCCESS);
   ierr = KSPDeviceGetArray(run);
   PetscCall(run->summing ? SpMVAgree(run->comm, ierr) : ierr); /* before the others wait for this rank's sums */
