@@ -48,7 +48,7 @@ typedef enum {
   SPMV_KRYLOV_PC_APPLIED /* the kernels apply none: the caller computes z */
 } SpMVKrylovPC;
 
-/* The norm that is tested: 0, the norm of z, the norm of r, or sqrt |z'r| */
+/* The norm that is tested, numbered as in KSPNormType: 0, the norm of z, the norm of r, or sqrt |z'r| */
 typedef enum {
   SPMV_KRYLOV_NORM_NONE,
   SPMV_KRYLOV_NORM_PRECONDITIONED,
