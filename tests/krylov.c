@@ -307,7 +307,9 @@ static PetscErrorCode RecordSolve(Test *t, const Problem *p, KSP ksp, PetscError
   KSPConvergedReason reason;
   PetscReal          norm;
   PetscInt           its;
+  PetscBool          guess;
   Vec                x;
+  PetscErrorCode (*objective)(KSP, PetscReal *); /* in PETSc 3.26 */
 
   PetscFunctionBegin;
   PetscCall(RecordInt(r, "error", (PetscInt64)error));
@@ -328,6 +330,12 @@ static PetscErrorCode RecordSolve(Test *t, const Problem *p, KSP ksp, PetscError
   PetscCall(KSPGetSolution(ksp, &x));
   /* 1e9 epsilons: 2e-7 */
   if (reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_DTOL) PetscCall(RecordVec(r, "solution", x, NULL, 1e9));
+  PetscCall(PetscObjectQueryFunction((PetscObject)ksp, "KSPCGGetObjFcn_C", &objective));
+  PetscCall(KSPGetInitialGuessNonzero(ksp, &guess));
+  if (objective && reason > 0 && !guess) { /* with a guess, PETSc begins with another number */
+    PetscCall((*objective)(ksp, &norm));
+    PetscCall(RecordAdd(r, "objective", 0, norm, 1e-5 * PetscAbsReal(norm) + 1e-9, NULL));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

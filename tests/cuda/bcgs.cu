@@ -25,12 +25,6 @@ static std::vector<Wide> Multiplied(const Problem &q, const std::vector<Wide> &p
   return q.set.left ? Apply(q, to) : to;
 }
 
-// Whether x includes the right preconditioner, which it does unless the caller applies that
-static bool Unwound(const Problem &q)
-{
-  return !q.set.left && q.set.pc != SPMV_KRYLOV_PC_APPLIED;
-}
-
 // Like KSPSolve_BCGS(), starting from x = 0 and after its first convergence test
 static Outcome Reference(const Problem &q)
 {
@@ -43,7 +37,7 @@ static Outcome Reference(const Problem &q)
   double                  norm = (double)set.dp;
   auto                    end  = [&](SpMVKrylovReason reason) {
     o.reason = reason;
-    o.x      = Unwound(q) ? Apply(q, x) : x;
+    o.x      = set.left ? x : Apply(q, x);
     return o;
   };
   for (int i = 0;;) {
@@ -87,33 +81,36 @@ static cudaError_t Start(const Problem &q, Arrays &a, SpMVCudaKrylov k, cudaStre
   Settings set = q.set;
   Number  *r = a.r.p, *p = a.p.p;
   if (set.left) std::swap(r, a.z.p); // B b
-  set.x   = (Scalar *)a.x.p;
-  set.r   = (Scalar *)(a.r.p = r);
-  set.r0  = (Scalar *)a.r0.p;
-  set.v   = (Scalar *)a.v.p;
-  set.t   = (Scalar *)a.t.p;
-  set.p   = (Scalar *)p;
-  set.d   = (const Scalar *)a.d.p;
-  set.hat = (Scalar *)a.z.p;
+  set.x    = (Scalar *)a.x.p;
+  set.r    = (Scalar *)(a.r.p = r);
+  set.r0   = (Scalar *)a.r0.p;
+  set.v    = (Scalar *)a.v.p;
+  set.t    = (Scalar *)a.t.p;
+  set.p    = (Scalar *)p;
+  set.d    = (const Scalar *)a.d.p;
+  set.hat  = (Scalar *)a.z.p;
+  set.phat = (Scalar *)a.hat.p;
   if (!set.left && InKernels(q)) SPMV_TRY(ApplyAll(q, a, r, p, stream));
   return SpMVCudaBCGSBegin(k, &set, &set, stream);
 }
 
-static cudaError_t Multiply(const Problem &q, const Arrays &a, const Number *p, Number *v, cudaStream_t stream)
+// hat: becomes B p with a right preconditioner
+static cudaError_t Multiply(const Problem &q, const Arrays &a, const Number *p, Number *hat, Number *v,
+                            cudaStream_t stream)
 {
   const bool applied = q.set.pc == SPMV_KRYLOV_PC_APPLIED;
-  if (applied && !q.set.left) SPMV_TRY(ApplyAll(q, a, p, a.z.p, stream));
+  if (applied && !q.set.left) SPMV_TRY(ApplyAll(q, a, p, hat, stream));
   SPMV_TRY(
-      Product(q.set.n, a.i, a.j, a.a, applied && !q.set.left ? a.z.p : p, applied && q.set.left ? a.z.p : v, stream));
+      Product(q.set.n, a.i, a.j, a.a, applied && !q.set.left ? hat : p, applied && q.set.left ? a.z.p : v, stream));
   return applied && q.set.left ? ApplyAll(q, a, a.z.p, v, stream) : cudaSuccess;
 }
 
 static cudaError_t Iterate(const Problem &q, Arrays &a, SpMVCudaKrylov k, cudaStream_t stream)
 {
-  SPMV_TRY(Multiply(q, a, a.p.p, a.v.p, stream));
+  SPMV_TRY(Multiply(q, a, a.p.p, a.hat.p, a.v.p, stream));
   SPMV_TRY(SpMVCudaBCGSFirst(k, NULL, stream));
   SPMV_TRY(SpMVCudaBCGSHalf(k, stream));
-  SPMV_TRY(Multiply(q, a, !q.set.left && InKernels(q) ? a.z.p : a.r.p, a.t.p, stream));
+  SPMV_TRY(Multiply(q, a, !q.set.left && InKernels(q) ? a.z.p : a.r.p, a.z.p, a.t.p, stream));
   SPMV_TRY(SpMVCudaBCGSSecond(k, NULL, stream));
   return SpMVCudaBCGSUpdate(k, stream);
 }

@@ -157,11 +157,11 @@ static cudaError_t Outside(void *ctx, PetscReal *, int, cudaStream_t)
 // The arrays of one solve; the preconditioned right-hand side is in z
 struct Arrays {
   Device<int>    i, j;
-  Device<Number> a, d, x, r, z, p, r0, v, t;
+  Device<Number> a, d, x, r, z, p, r0, v, t, hat;
   template <class S>
   explicit Arrays(const ProblemOf<S> &q)
       : i(q.A.i), j(q.A.j), a(q.A.a), d(q.d), x(std::vector<Number>(q.b.size())), r(q.b), z(q.b.size()), p(q.b.size()),
-        r0(q.b.size()), v(q.b.size()), t(q.b.size())
+        r0(q.b.size()), v(q.b.size()), t(q.b.size()), hat(q.b.size())
   {
     std::vector<Number> z0;
     for (const Wide &w : Apply(q, std::vector<Wide>(q.b.begin(), q.b.end()))) z0.push_back(Number(w));

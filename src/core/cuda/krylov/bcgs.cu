@@ -23,7 +23,7 @@ constexpr int MANY = Dots::NUMBERS;
 // ------------------------------------------------------------------------------------------------ what one thread
 // decides
 
-enum Decision { START, FIRST, SECOND, UPDATE };
+enum Decision { START, FIRST_PRODUCT, SECOND_PRODUCT, UPDATE };
 
 __device__ void AfterFirst(State &s, Scalar d)
 {
@@ -71,8 +71,8 @@ __device__ void BCGSArgs::Decide(State &s, int decision, const PetscReal v[]) co
     *(PetscReal *)&s.rho = v[0]; // (r, r)
     s.its                = 1;
   }
-  if (decision == FIRST) AfterFirst(s, Num::conj(ScalarOf(v)));
-  if (decision == SECOND) AfterSecond(s, v);
+  if (decision == FIRST_PRODUCT) AfterFirst(s, Num::conj(ScalarOf(v)));
+  if (decision == SECOND_PRODUCT) AfterSecond(s, v);
   if (decision == UPDATE) AfterUpdate(*this, s, v[0]);
   *state = s;
   if (decision == START || decision == UPDATE || s.reason != SPMV_KRYLOV_ITERATING) ReportStatus(s, progress);
@@ -100,25 +100,34 @@ SPMV_KRYLOV_KERNEL start(BCGSArgs g, bool direction, const Scalar *, const Scala
   if (AddAll(g, v)) g.Decide(s, START, v);
 }
 
-// v = B v, and (r0, v)
-template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL first(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
+// y = B y for the product y (v or, with SECOND, t), and its sums: (r0, v) or those of Dots
+template <SpMVKrylovPC PC, bool SECOND>
+SPMV_KRYLOV_KERNEL separate(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
 {
   __shared__ State s;
-  PetscReal        sum[Dots::ONE] = {};
-  Scalar           v[BATCH], r0[BATCH];
+  PetscReal        sum[SECOND ? MANY : Dots::ONE] = {};
+  Scalar           y[BATCH], r0[BATCH], r[BATCH];
+  Scalar *const    product = SECOND ? g.t : g.v;
   if (!BeginKernel(g, s)) return;
   ForEachOf<PC>(
       g,
       [&](int u, unsigned i) {
-        v[u]  = g.v[i];
+        y[u]  = product[i];
         r0[u] = g.r0[i];
+        if (SECOND) r[u] = g.r[i];
       },
-      [&](int u, unsigned) { return v[u]; },
+      [&](int u, unsigned) { return y[u]; },
       [&](int u, unsigned i, Scalar, Scalar z) {
-        if (PC != SPMV_KRYLOV_PC_NONE) g.v[i] = z;
-        AddTo(sum, Term(true, r0[u], z));
+        if (PC != SPMV_KRYLOV_PC_NONE) product[i] = z;
+        if constexpr (SECOND) {
+          AddTo(sum, Term(true, r[u], z));
+          AddTo(sum + REALS, Term(true, r0[u], z));
+          AddTo(sum + 2 * REALS, Term(true, r[u], r0[u]));
+          sum[3 * REALS] += Square(z);
+        } else
+          AddTo(sum, Term(true, r0[u], z));
       });
-  if (AddAll(g, sum)) g.Decide(s, FIRST, sum);
+  if (AddAll(g, sum)) g.Decide(s, SECOND ? SECOND_PRODUCT : FIRST_PRODUCT, sum);
 }
 
 // s = r - a v, which overwrites r, and with a right preconditioner also B s
@@ -143,34 +152,9 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL middle(BCGSArgs g, bool, const Sca
       });
 }
 
-// t = B t, and the sums of Dots
-template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL second(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
-{
-  __shared__ State s;
-  PetscReal        sum[MANY] = {};
-  Scalar           t[BATCH], r0[BATCH], r[BATCH];
-  if (!BeginKernel(g, s)) return;
-  ForEachOf<PC>(
-      g,
-      [&](int u, unsigned i) {
-        t[u]  = g.t[i];
-        r0[u] = g.r0[i];
-        r[u]  = g.r[i];
-      },
-      [&](int u, unsigned) { return t[u]; },
-      [&](int u, unsigned i, Scalar, Scalar z) {
-        if (PC != SPMV_KRYLOV_PC_NONE) g.t[i] = z;
-        AddTo(sum, Term(true, r[u], z));
-        AddTo(sum + REALS, Term(true, r0[u], z));
-        AddTo(sum + 2 * REALS, Term(true, r[u], r0[u]));
-        sum[3 * REALS] += Square(z);
-      });
-  if (AddAll(g, sum)) g.Decide(s, SECOND, sum);
-}
-
 /*
-  x += a p + omega s, r = s - omega t, the norm of r, and p = r + b (p - omega v). With a right preconditioner, p and
-  hat are the method's p and s multiplied by B: x += a p + omega hat, p = B (r - b omega v) + b p. A diagonal B is
+  x += a p + omega s, r = s - omega t, the norm of r, and p = r + b (p - omega v). With a right preconditioner, x += a B p
+  + omega B s. If the kernels apply it, p is the method's p multiplied by B: p = B (r - b omega v) + b p. A diagonal B is
   applied to s once more instead of reading hat
 */
 template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Scalar *, const Scalar *, Scalar *)
@@ -178,7 +162,7 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Sca
   constexpr int    COUNT = BATCH / 2; // five or more vectors are read
   __shared__ State s;
   PetscReal        sum[1] = {};
-  Scalar           x[COUNT], p[COUNT], r[COUNT], t[COUNT], v[COUNT], hat[COUNT];
+  Scalar           x[COUNT], p[COUNT], r[COUNT], t[COUNT], v[COUNT], hat[COUNT], phat[COUNT];
   if (!BeginAfterProduct<MANY>(g, s, [](State &s, const PetscReal *v) { AfterSecond(s, v); })) return;
   const Scalar minus = Negated(s.omega), both = Multiplied(s.b, minus);
   ForEachOf<PC, COUNT>(
@@ -190,7 +174,8 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Sca
         p[u] = g.p[i];
         v[u] = g.v[i];
         if (PC == SPMV_KRYLOV_PC_POINTS) hat[u] = g.d[i];
-        if (PC == SPMV_KRYLOV_PC_BLOCKS) hat[u] = g.hat[i];
+        if (PC == SPMV_KRYLOV_PC_BLOCKS || PC == SPMV_KRYLOV_PC_APPLIED) hat[u] = g.hat[i];
+        if (PC == SPMV_KRYLOV_PC_APPLIED) phat[u] = g.phat[i];
       },
       [&](int u, unsigned) { return Num::fma(both, v[u], Num::fma(minus, t[u], r[u])); },
       [&](int u, unsigned i, Scalar, Scalar z) {
@@ -198,7 +183,8 @@ template <SpMVKrylovPC PC> SPMV_KRYLOV_KERNEL update(BCGSArgs g, bool, const Sca
         const Scalar Bs  = PC == SPMV_KRYLOV_PC_NONE     ? r[u]
                            : PC == SPMV_KRYLOV_PC_POINTS ? Multiplied(hat[u], r[u])
                                                          : hat[u];
-        Write(g.x + i, Num::fma(s.omega, Bs, Num::fma(s.a, p[u], x[u])));
+        const Scalar Bp  = PC == SPMV_KRYLOV_PC_APPLIED ? phat[u] : p[u];
+        Write(g.x + i, Num::fma(s.omega, Bs, Num::fma(s.a, Bp, x[u])));
         g.r[i] = now;
         g.p[i] = Num::fma(s.b, p[u], z);
         sum[0] += Square(now);
@@ -219,21 +205,25 @@ SpMVKrylovPC Of(SpMVCudaKrylov k, bool left)
   WithPC<SPMV_KRYLOV_PC_NONE>(                   \
       Of(k, left), [=](auto pc) { return Launch<kernel<pc.value>>(k->Grid(k->bcgs.n), BLOCK, k->bcgs, stream); })
 
-// y = A x, unless A is NULL; y = B y with a left preconditioner; and the sums with y. separate() is called after a
+// y = A x, unless A is NULL; y = B y with a left preconditioner; and the sums with y, by a kernel of their own after a
 // product without an epilogue, such as all products with a left block preconditioner
-template <int N, int DECISION, class F>
-cudaError_t MultWithSums(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, Dots dot, cudaStream_t stream,
-                         F separate)
+template <bool SECOND>
+cudaError_t MultWithSums(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, Dots dot, cudaStream_t stream)
 {
-  BCGSArgs &g = k->bcgs;
-  g.partials  = {};
-  dot.other   = dot.first != v.x;
-  dot.d       = Of(k, true) == SPMV_KRYLOV_PC_POINTS ? g.d : nullptr;
+  constexpr int NUMBERS = SECOND ? MANY : Dots::ONE, DECISION = SECOND ? SECOND_PRODUCT : FIRST_PRODUCT;
+  BCGSArgs     &g = k->bcgs;
+  g.partials      = {};
+  dot.other       = dot.first != v.x;
+  dot.d           = Of(k, true) == SPMV_KRYLOV_PC_POINTS ? g.d : nullptr;
   if (A && Of(k, true) == SPMV_KRYLOV_PC_BLOCKS)
     SPMV_TRY(SpMVCudaMult(A, {SPMVCUDA_MULT, (const PetscScalar *)v.x, nullptr, (PetscScalar *)v.y}, stream));
   else if (A)
     SPMV_TRY(k->Multiply(A, {SPMVCUDA_MULT, v, nullptr, false, nullptr, &dot}, g.n, stream, &g.partials));
-  return k->AddSums<N, DECISION>(g, true, stream, separate);
+  return k->AddSums<NUMBERS, DECISION>(g, true, stream, [=] {
+    return WithPC<SPMV_KRYLOV_PC_NONE>(Of(k, true), [=](auto pc) {
+      return Launch<separate<pc.value, SECOND>>(k->Grid(k->bcgs.n), BLOCK, k->bcgs, stream);
+    });
+  });
 }
 
 } // namespace
@@ -254,8 +244,7 @@ cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t st
   const BCGSArgs &g = k->bcgs;
   Dots            dot{};
   dot.first = g.r0;
-  return MultWithSums<Dots::ONE, FIRST>(k, A, {g.p, nullptr, g.v}, dot, stream,
-                                        [=] { return SPMV_LAUNCH_FOR(k, true, first, stream); });
+  return MultWithSums<false>(k, A, {g.p, nullptr, g.v}, dot, stream);
 }
 
 cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov k, cudaStream_t stream)
@@ -269,15 +258,18 @@ cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t s
 {
   const BCGSArgs &g = k->bcgs;
   Dots            dot{};
-  dot.first  = g.r;
-  dot.second = g.r0;
-  return MultWithSums<MANY, SECOND>(k, A, {Of(k, false) == SPMV_KRYLOV_PC_NONE ? g.r : g.hat, nullptr, g.t}, dot,
-                                    stream, [=] { return SPMV_LAUNCH_FOR(k, true, second, stream); });
+  dot.first       = g.r;
+  dot.second      = g.r0;
+  const Scalar *x = Of(k, false) == SPMV_KRYLOV_PC_NONE ? g.r : g.hat;
+  return MultWithSums<true>(k, A, {x, nullptr, g.t}, dot, stream);
 }
 
 cudaError_t SpMVCudaBCGSUpdate(SpMVCudaKrylov k, cudaStream_t stream)
 {
-  SPMV_TRY(SPMV_LAUNCH_FOR(k, false, update, stream));
+  const BCGSArgs &g = k->bcgs;
+  SPMV_TRY(g.pc == SPMV_KRYLOV_PC_APPLIED && !g.left
+               ? Launch<update<SPMV_KRYLOV_PC_APPLIED>>(k->Grid(g.n), BLOCK, g, stream)
+               : SPMV_LAUNCH_FOR(k, false, update, stream));
   k->bcgs.partials = {};
   return k->Conclude(k->bcgs, UPDATE, 1, stream);
 }

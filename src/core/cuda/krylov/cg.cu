@@ -49,7 +49,6 @@ __device__ void AfterUpdate(const CGArgs &g, State &s, PetscReal square, Scalar 
     norm = sqrt(Magnitude(beta));
   } else if (!none && g.until.chknorm < s.i + 2)
     norm = sqrt(square);
-  s.objective -= PetscReal(0.5) * RealPart(Multiplied(s.a, s.beta));
   ReportNorm(s.i + 1, norm, g.progress);
   if (IsBad(norm)) return End(s, SPMV_KRYLOV_NAN_NORM);
   s.norms  = s.i + 1;
@@ -220,12 +219,4 @@ cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov k, cudaStream_t stream)
     constexpr SpMVKrylovPC PC = pc.value == SPMV_KRYLOV_PC_BLOCKS ? SPMV_KRYLOV_PC_APPLIED : pc.value;
     return Launch<direction<PC>>(k->Grid(k->cg.n), BLOCK, k->cg, stream);
   });
-}
-
-cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov k, PetscReal *objective, cudaStream_t stream)
-{
-  State s;
-  SPMV_TRY(Fetch(&s, (State *)k->state, 1, stream));
-  *objective = s.objective;
-  return cudaSuccess;
 }

@@ -18,16 +18,6 @@ __global__ void __launch_bounds__(KRYLOV_BLOCK) Unit(int n, int bs, int j, Scala
   Write(v + i, a);
 }
 
-struct StateArgs {
-  State *state, first;
-};
-
-__global__ void Set(StateArgs g, bool, const Scalar *, const Scalar *, Scalar *)
-{
-  AwaitPrevious();
-  *g.state = g.first;
-}
-
 } // namespace
 
 cudaError_t _n_SpMVCudaKrylov::CreateSums()
@@ -63,7 +53,7 @@ cudaError_t _n_SpMVCudaKrylov::Prepare(SolveArgs &g, cudaStream_t stream)
 cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, const State &first, cudaStream_t stream)
 {
   SPMV_TRY(Prepare(g, stream));
-  return Launch<Set>(1, 1, StateArgs{state, first}, stream);
+  return cudaMemcpyAsync((State *)state, &first, sizeof(first), cudaMemcpyHostToDevice, stream);
 }
 
 cudaError_t _n_SpMVCudaKrylov::Multiply(SpMVCudaStore A, Product p, int n, cudaStream_t stream, Partials *partials)

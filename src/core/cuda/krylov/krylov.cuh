@@ -54,7 +54,7 @@ struct State {
   Scalar    a, b;               // x += a p; p = z + b p
   Scalar    dpi, beta, betaold; // p'Ap, z'r, and z'r of the previous iteration
   Scalar    rho, omega;         // (r, r0); r = s - omega t
-  PetscReal objective, dp;      // CG's objective; BiCGStab's last norm
+  PetscReal dp;                 // BiCGStab's last norm
   int       i;                  // complete iterations
   int       its;                // the iteration number that the caller sees
   int       norms;              // number of reported norms
@@ -112,6 +112,18 @@ template <int BLOCK, int N> __device__ __forceinline__ void AddBlock(PetscReal (
   __syncthreads();
 }
 
+// Whether this thread block is the last of `count` to arrive; then it sees what all threads of the others have written
+// before. All threads call it
+__device__ __forceinline__ bool IsLast(unsigned *arrived, unsigned count)
+{
+  __shared__ bool last;
+  __syncthreads();
+  if (threadIdx.x == 0) last = ArriveLast(arrived, count);
+  __syncthreads();
+  if (last) AcquireArrived(arrived);
+  return last;
+}
+
 /*
   Adds v over `count` thread blocks; this one has number `mine`. The thread block that arrives last has the sums in its
   first warp and returns true. partial: space for N * count numbers. All threads call it.
@@ -120,16 +132,12 @@ template <int BLOCK, int N>
 __device__ __forceinline__ bool AddBlocks(PetscReal (&v)[N], unsigned mine, unsigned count, PetscReal *partial,
                                           unsigned *arrived)
 {
-  __shared__ bool last;
   AddBlock<BLOCK>(v);
   if (threadIdx.x == 0) {
 #pragma unroll
     for (int k = 0; k < N; k++) partial[(size_t)k * count + mine] = v[k];
-    last = ArriveLast(arrived, count);
   }
-  __syncthreads();
-  if (!last) return false;
-  AcquireArrived(arrived);
+  if (!IsLast(arrived, count)) return false;
 #pragma unroll
   for (int k = 0; k < N; k++) v[k] = 0;
   for (unsigned b = threadIdx.x; b < count; b += BLOCK) {

@@ -48,7 +48,7 @@ typedef enum {
   SPMV_KRYLOV_PC_APPLIED /* the kernels apply none: the caller computes z */
 } SpMVKrylovPC;
 
-/* The norm that is tested: 0, the norm of z, the norm of r, or sqrt |z'r| */
+/* The norm that is tested, numbered as in KSPNormType: 0, the norm of z, the norm of r, or sqrt |z'r| */
 typedef enum {
   SPMV_KRYLOV_NORM_NONE,
   SPMV_KRYLOV_NORM_PRECONDITIONED,
@@ -91,11 +91,12 @@ typedef struct {
 /*
   The stabilized biconjugate gradient method. B is on the left (B A x = B b) or on the right. On the right, B is applied
   to the vectors before the products, so that x is the solution itself and not the y of A B y = b. s overwrites r. With
-  APPLIED, the caller multiplies with the preconditioned matrix, on either side. The norm, if any, is that of r
+  APPLIED, the caller multiplies with the preconditioned matrix, on either side; on the right, it leaves B p in phat and
+  B s in hat. The norm, if any, is that of r
 */
 typedef struct {
   SpMVKrylovScalar *x, *r, *r0, *v, *t, *p;
-  SpMVKrylovScalar *hat; /* B s, with POINTS or BLOCKS on the right */
+  SpMVKrylovScalar *hat, *phat; /* on the right: B s; with APPLIED also B p */
   PetscBool         left;
   PetscReal         dp; /* the norm of the first residual, if one was computed */
 } SpMVCudaBCGS;
@@ -143,8 +144,6 @@ PETSC_INTERN cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov, SpMVCudaStore A, cuda
 PETSC_INTERN cudaError_t SpMVCudaCGUpdate(SpMVCudaKrylov, cudaStream_t);    /* r, z, norm, z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGSums(SpMVCudaKrylov, cudaStream_t);      /* norm and z'r */
 PETSC_INTERN cudaError_t SpMVCudaCGDirection(SpMVCudaKrylov, cudaStream_t); /* x and the next p */
-/* x'Ax/2 - x'b minus its initial value; waits for the stream */
-PETSC_INTERN cudaError_t SpMVCudaCGGetObjective(SpMVCudaKrylov, PetscReal *, cudaStream_t);
 
 /*
   BiCGStab. The caller first sets x and r, and with POINTS or BLOCKS on the right also p = B r. Then it calls

@@ -22,29 +22,13 @@ struct OrthogArgs {
   unsigned  number;
 };
 
-// Whether this thread block is the last to arrive; then it sees what all threads of the others have written before. All
-// threads call it
-__device__ __forceinline__ bool IsLast(unsigned *arrived)
-{
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    last = ArriveLast(arrived, gridDim.x);
-    if (last) *arrived = 0;
-  }
-  __syncthreads();
-  if (last) __threadfence();
-  return last;
-}
-
 SPMV_PRODUCTS_KERNEL project(OrthogArgs g, bool, const Scalar *x, const Scalar *, Scalar *)
 {
   AwaitPrevious();
   LetNextBegin();
   InnerProducts(
       g.basis, [&](unsigned i) { return LoadOrdered(x + i); }, [] { return true; });
-  if (!IsLast(g.arrived)) return;
+  if (!IsLast(g.arrived, gridDim.x)) return;
   AddProducts(g.basis, [&](int j, Scalar sum) { g.h[g.basis.first + j] = g.seen[g.basis.first + j] = sum; });
   if (!g.basis.last) return;
   __threadfence_system();
@@ -64,7 +48,7 @@ SPMV_SUBTRACT_KERNEL subtract(OrthogArgs g, bool, const Scalar *, const Scalar *
       [&](unsigned i, bool in, Scalar a) {
         if (in) x[i] = a;
       });
-  if (!g.basis.last || !IsLast(g.arrived)) return;
+  if (!g.basis.last || !IsLast(g.arrived, gridDim.x)) return;
   const PetscReal square = AddSquares(g.basis.squares, gridDim.x);
   if (threadIdx.x) return;
   g.outcome->square = square;

@@ -17,7 +17,6 @@ typedef struct {
   PetscErrorCode (*setradius)(KSP, PetscReal);
   PetscErrorCode (*settarget)(KSP, PetscReal);
   PetscErrorCode (*getobjective)(KSP, PetscReal *);
-  PetscReal objective; /* at the beginning of a solve on the device */
 } KSPDeviceCG;
 
 KSPDeviceRecord(KSPCGSetType, KSPDeviceCG, KSPCGType, type, value);
@@ -72,7 +71,7 @@ static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *
   const PetscBool early   = (PetscBool)(natural || ksp->normtype == KSP_NORM_PRECONDITIONED); /* Z before the norm */
   const PetscBool none    = (PetscBool)(run->solve.pc == SPMV_KRYLOV_PC_NONE);
   Vec             X = ksp->vec_sol, B = ksp->vec_rhs, R = ksp->work[0], Z = none ? R : ksp->work[1];
-  PetscScalar     beta = 0., a[2] = {0., 0.};
+  PetscScalar     beta = 0.;
 
   PetscFunctionBegin;
   ksp->its   = 0;
@@ -80,11 +79,8 @@ static PetscErrorCode KSPDeviceCGStart(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *
   if (!ksp->guess_zero) {
     PetscCall(KSP_MatMult(ksp, run->A, X, R));
     PetscCall(VecAYPX(R, -1.0, B));
-    PetscCall(KSPDeviceCGDot(cg, R, X, &a[0]));
-    PetscCall(KSPDeviceCGDot(cg, B, X, &a[1]));
   } else
     PetscCall(VecCopy(B, R));
-  cg->objective = 0.5 * PetscRealPart(a[0] - a[1]);
   /* perhaps on some ranks only; the norm is then Inf on all ranks */
   PetscCall(VecFlag(R, (PetscInt)(ksp->reason == KSP_DIVERGED_PC_FAILED)));
   ksp->reason = KSP_CONVERGED_ITERATING;
@@ -160,21 +156,27 @@ static PetscErrorCode KSPDeviceCGSolve(KSP ksp, KSP_Device *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* x'Ax/2 - x'b */
 static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
 {
-  KSP_Device  *d  = NULL;
-  KSPDeviceCG *cg = NULL;
+  KSP_Device  *d = NULL;
+  KSPDeviceCG *cg;
+  PetscScalar  dot;
+  Vec          w;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceGet(ksp, &d));
   cg = (KSPDeviceCG *)d->method;
-  if (d->device && d->run) {
-    *objective = 0.;
-    /* otherwise the solve ended before its first iteration */
-    if (ksp->its) PetscCallCUDA(SpMVCudaCGGetObjective(d->run->krylov, objective, d->run->stream));
-    *objective += cg->objective;
-  } else
+  if (!d->device || !d->run) {
     PetscCall((*cg->getobjective)(ksp, objective));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecDuplicate(ksp->vec_sol, &w));
+  PetscCall(KSP_MatMult(ksp, d->run->A, ksp->vec_sol, w));
+  PetscCall(VecAXPBY(w, -1., 0.5, ksp->vec_rhs));
+  PetscCall(KSPDeviceCGDot(cg, w, ksp->vec_sol, &dot));
+  PetscCall(VecDestroy(&w));
+  *objective = PetscRealPart(dot);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

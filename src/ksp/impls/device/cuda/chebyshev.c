@@ -27,16 +27,10 @@ static PetscErrorCode KSPDeviceChebyshevCheck(KSP ksp, PetscBool *right)
   KSP                           kspest = NULL;
 
   PetscFunctionBegin;
-  *right = PETSC_FALSE;
-#if PETSC_VERSION_LT(3, 27, 0)
   PetscCall(KSPChebyshevGetKind(ksp, &kind));
-  if (data->kspest) PetscCall(KSPChebyshevEstEigGetKSP(ksp, &kspest));
-  *right = (PetscBool)(kind == data->kind && kspest == data->kspest);
-#else
-  (void)data;
-  (void)kind;
-  (void)kspest;
-#endif
+  *right = (PetscBool)(PETSC_VERSION_LT(3, 27, 0) && kind == data->kind);
+  if (*right && data->kspest) PetscCall(KSPChebyshevEstEigGetKSP(ksp, &kspest));
+  *right = (PetscBool)(*right && kspest == data->kspest);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

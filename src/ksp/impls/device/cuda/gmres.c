@@ -5,11 +5,10 @@
 #include "krylov.h"
 #include "core/cuda/krylov/gmres.h"
 
-/* Vectors, created in pieces of PIECE */
-#define PIECE 10
+/* Vectors, created when they are needed */
 typedef struct {
-  PetscInt      count, most; /* that exist; for which the following have room */
-  Vec         **piece, *V;
+  PetscInt      count;
+  Vec          *V;
   PetscScalar **v; /* the arrays of those that are in use */
 } KSPDeviceBasis;
 
@@ -101,10 +100,8 @@ static PetscErrorCode KSPDeviceWhyNot_GMRES(KSP ksp, char why[], size_t len)
 static PetscErrorCode KSPDeviceBasisReset(KSPDeviceBasis *b)
 {
   PetscFunctionBegin;
-  for (PetscInt k = 0; k < b->count; k += PIECE)
-    PetscCall(VecDestroyVecs(PetscMin(PIECE, b->most - k), &b->piece[k / PIECE]));
-  PetscCall(PetscFree3(b->piece, b->V, b->v));
-  b->count = 0;
+  while (b->count) PetscCall(VecDestroy(&b->V[--b->count]));
+  PetscCall(PetscFree2(b->V, b->v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -140,16 +137,8 @@ static PetscErrorCode KSPDeviceReserve_GMRES(KSP ksp, KSP_Device *d, char why[],
 static PetscErrorCode KSPDeviceBasisGet(KSP ksp, KSPDeviceBasis *b, PetscInt count, PetscInt most)
 {
   PetscFunctionBegin;
-  if (!b->V) PetscCall(PetscMalloc3(most, &b->piece, most, &b->V, most, &b->v));
-  b->most = most;
-  while (b->count < count) {
-    const PetscInt n     = PetscMin(PIECE, most - b->count);
-    Vec          **piece = &b->piece[b->count / PIECE];
-
-    PetscCall(KSPCreateVecs(ksp, n, piece, 0, NULL));
-    PetscCall(PetscArraycpy(&b->V[b->count], *piece, n));
-    b->count += n;
-  }
+  if (!b->V) PetscCall(PetscMalloc2(most, &b->V, most, &b->v));
+  for (; b->count < count; b->count++) PetscCall(VecDuplicate(ksp->work[0], &b->V[b->count]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -76,7 +76,7 @@ PetscErrorCode KSPDeviceRunBegin(KSP ksp, KSP_Device *d)
   for (PetscInt k = 0; k < ksp->numbermonitors; k++) { /* a monitor that may read more than the norm */
     if (ksp->monitor[k] != (KSPMonitorFn *)KSPMonitorResidual) run->exact = PETSC_TRUE;
   }
-  run->ahead  = run->transport == SPMV_TRANSPORT_HOST ? 0 : KSP_DEVICE_AHEAD;
+  run->ahead  = run->transport == SPMV_TRANSPORT_HOST ? 0 : run->sums ? 2 : KSP_DEVICE_AHEAD;
   run->length = PETSC_INT_MAX;
   run->cycles = PETSC_FALSE;
   KSPDeviceRunRestart(ksp, run);
@@ -90,28 +90,6 @@ PetscBool KSPDeviceApplies(KSP ksp, const KSPDeviceRun *run, PCSide side)
   const SpMVKrylovPC pc = run->solve.pc;
 
   return (PetscBool)(ksp->pc_side == side && (pc == SPMV_KRYLOV_PC_POINTS || pc == SPMV_KRYLOV_PC_BLOCKS));
-}
-
-/* Gets the state on which the preconditioner's entries depend: it is set up again when the state of the matrix or one
-   of its own settings has changed */
-static PetscErrorCode KSPDevicePCKeySet(PC pc, Mat P, KSPDevicePCKey *key)
-{
-  PetscBool jacobi;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(key, sizeof(*key)));
-  SpMVKeySet(&key->matrix, P);
-  PetscCall(PetscObjectGetId((PetscObject)pc, &key->pc));
-  PetscCall(PCGetReusePreconditioner(pc, &key->reuse));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCJACOBI, &jacobi));
-  if (jacobi) {
-    key->type = 1;
-    PetscCall(PCJacobiGetType(pc, &key->jacobi));
-    PetscCall(PCJacobiGetUseAbs(pc, &key->abs));
-    PetscCall(PCJacobiGetFixDiagonal(pc, &key->fix));
-    PetscCall(PCJacobiGetRowl1Scale(pc, &key->scale));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPDeviceGetArray(KSPDeviceRun *run)
@@ -155,7 +133,6 @@ PetscErrorCode KSPDeviceClassifyPC(KSP ksp, SpMVKrylovPC *kind, PetscInt *bs)
 PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
 {
   SpMVKrylovSolve *s = &run->solve;
-  Mat              P;
   PetscInt         bs;
   PetscScalar     *a = NULL;
   KSPDevicePCKey   key;
@@ -165,8 +142,11 @@ PetscErrorCode KSPDeviceGetPC(KSP ksp, KSPDeviceRun *run, Vec u, Vec v)
   PetscCall(KSPDeviceClassifyPC(ksp, &s->pc, &bs));
   s->bs = (int)bs;
   if (s->pc == SPMV_KRYLOV_PC_NONE || s->pc == SPMV_KRYLOV_PC_APPLIED) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  PetscCall(KSPDevicePCKeySet(ksp->pc, P, &key));
+  PetscCall(PetscMemzero(&key, sizeof(key)));
+  PetscCall(PetscObjectGetId((PetscObject)ksp->pc, &key.pc));
+  PetscCall(PetscObjectStateGet((PetscObject)ksp->pc, &key.setups));
+  key.matrix = ksp->pc->matstate;
+  key.type   = ksp->pc->ops->setup;
   if (s->d && !memcmp(&key, &run->pckey, sizeof(key))) PetscFunctionReturn(PETSC_SUCCESS);
   ierr = KSPDeviceGetArray(run);
   PetscCall(run->summing ? SpMVAgree(run->comm, ierr) : ierr); /* before the others wait for this rank's sums */
@@ -230,20 +210,15 @@ PetscErrorCode KSPDeviceGetTest(KSP ksp, KSPDeviceRun *run)
   SpMVKrylovTest *t = &run->solve.until;
 
   PetscFunctionBegin;
-  switch (ksp->normtype) {
-  case KSP_NORM_PRECONDITIONED: run->solve.norm = SPMV_KRYLOV_NORM_PRECONDITIONED; break;
-  case KSP_NORM_UNPRECONDITIONED: run->solve.norm = SPMV_KRYLOV_NORM_UNPRECONDITIONED; break;
-  case KSP_NORM_NATURAL: run->solve.norm = SPMV_KRYLOV_NORM_NATURAL; break;
-  default: run->solve.norm = SPMV_KRYLOV_NORM_NONE;
-  }
-  t->test    = (PetscBool)!run->exact;
-  t->enough  = PETSC_FALSE;
-  t->max_it  = KSPDeviceInt(ksp->max_it);
-  t->min_it  = KSPDeviceInt(ksp->min_it);
-  t->chknorm = KSPDeviceInt(ksp->chknorm);
-  t->ttol    = ksp->ttol;
-  t->abstol  = ksp->abstol;
-  t->dtol    = ksp->divtol * ksp->rnorm0;
+  run->solve.norm = (SpMVKrylovNorm)ksp->normtype;
+  t->test         = (PetscBool)!run->exact;
+  t->enough       = PETSC_FALSE;
+  t->max_it       = KSPDeviceInt(ksp->max_it);
+  t->min_it       = KSPDeviceInt(ksp->min_it);
+  t->chknorm      = KSPDeviceInt(ksp->chknorm);
+  t->ttol         = ksp->ttol;
+  t->abstol       = ksp->abstol;
+  t->dtol         = ksp->divtol * ksp->rnorm0;
   if (ksp->converged == KSPConvergedSkip) { /* only the number of iterations counts */
     t->enough = PETSC_TRUE;
     t->ttol   = -1.;
@@ -315,8 +290,7 @@ static PetscInt KSPDeviceLast(const SpMVKrylovStatus *s)
 static PetscErrorCode KSPDeviceMayStart(KSPDeviceRun *run, PetscInt n, PetscBool *may)
 {
   const PetscBool alone = (PetscBool)(!run->sums);
-  const PetscInt  most  = alone ? run->ahead : PetscMin(run->ahead, 2);
-  const PetscInt  ahead = run->solve.pc == SPMV_KRYLOV_PC_APPLIED ? 0 : most;
+  const PetscInt  ahead = run->exact || run->solve.pc == SPMV_KRYLOV_PC_APPLIED ? 0 : run->ahead;
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceAwait(run, n - 1 - ahead));
@@ -358,11 +332,10 @@ PetscErrorCode KSPDeviceDeliver(KSP ksp, KSPDeviceRun *run)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Processes iteration n, which is complete, with a user-defined test or monitor */
-static PetscErrorCode KSPDeviceTestExact(KSP ksp, KSPDeviceRun *run, PetscInt n, PetscBool *go)
+/* Processes iteration n with a user-defined test or monitor */
+static PetscErrorCode KSPDeviceTestExact(KSP ksp, KSPDeviceRun *run, PetscInt n)
 {
   PetscFunctionBegin;
-  *go = PETSC_FALSE;
   PetscCall(KSPDeviceAwait(run, n));
   if (run->status.norms < n) PetscFunctionReturn(PETSC_SUCCESS); /* the device has ended the solve without a norm */
   PetscCall(KSPDeviceTouch(ksp->vec_sol, NULL));
@@ -370,26 +343,21 @@ static PetscErrorCode KSPDeviceTestExact(KSP ksp, KSPDeviceRun *run, PetscInt n,
   PetscCall(KSPDeviceDeliver(ksp, run));
   if (run->status.reason == SPMV_KRYLOV_NULL) PetscFunctionReturn(PETSC_SUCCESS); /* of which PETSc tests first */
   PetscCall((*ksp->converged)(ksp, ksp->its, ksp->rnorm, &ksp->reason, ksp->cnvP));
-  *go = (PetscBool)(!ksp->reason && !run->status.reason);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode KSPDeviceIterations(KSP ksp, KSPDeviceRun *run, PetscErrorCode (*iterate)(KSP, KSPDeviceRun *))
 {
-  PetscBool go = PETSC_TRUE;
+  PetscBool go;
 
   PetscFunctionBegin;
-  if (run->exact) PetscCall(KSPDeviceAwait(run, 0));
-  for (PetscInt n = 1; n <= run->length; n++) {
-    if (run->exact)
-      go = (PetscBool)(go && !run->status.reason);
-    else
-      PetscCall(KSPDeviceMayStart(run, n, &go));
+  for (PetscInt n = 1; n <= run->length && !ksp->reason; n++) {
+    PetscCall(KSPDeviceMayStart(run, n, &go));
     if (!go) break;
     if (run->exact && run->held) PetscCall(KSPDeviceReport(ksp, run));
     PetscCall((*iterate)(ksp, run));
     if (run->exact)
-      PetscCall(KSPDeviceTestExact(ksp, run, n, &go));
+      PetscCall(KSPDeviceTestExact(ksp, run, n));
     else
       PetscCall(KSPDeviceDeliver(ksp, run));
   }

@@ -10,18 +10,18 @@
 */
 #pragma once
 
+#include <petsc/private/pcimpl.h>
 #include "ksp/impls/device/deviceksp.h"
 #include "mat/impls/spmv/cuda/matspmvcuda.h"
 #include "core/cuda/krylov/krylov.h"
 
-/* The state on which the entries of a preconditioner depend */
+/* The state on which the entries of a preconditioner depend: the matrix for which it was set up, and with PCJACOBI,
+   which has settings, how often (ksp/pc/impls/jacobi) */
 typedef struct {
-  SpMVKey       matrix;
-  PetscObjectId pc;
-  int           type; /* 1: PCJACOBI, whose settings follow */
-  PCJacobiType  jacobi;
-  PetscReal     scale;
-  PetscBool     abs, fix, reuse;
+  PetscObjectId    pc;
+  PetscObjectState setups;
+  MatState         matrix;
+  PetscErrorCode (*type)(PC);
 } KSPDevicePCKey;
 
 /* A solve on the device */

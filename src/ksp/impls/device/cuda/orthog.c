@@ -6,6 +6,7 @@
   everything else is PETSc's.
 */
 #include "krylov.h"
+#include <petsc/private/vecimpl.h>
 #include "core/cuda/krylov/orthog.h"
 
 static const char KSPOrthogName[] = "PetscSpMV_KSPOrthog";
@@ -13,13 +14,11 @@ static const char KSPOrthogName[] = "PetscSpMV_KSPOrthog";
 /* Its memory, of which a part is pinned, takes milliseconds to create, and the eigenvalue estimates of multigrid have a
    GMRES on each level */
 static SpMVCudaOrthog KSPOrthogShared; /* NULL before the first solve */
-static PetscInt       KSPOrthogNormId = -1;
 
 static PetscErrorCode KSPOrthogFinalize(void)
 {
   PetscFunctionBegin;
   PetscCallCUDA(SpMVCudaOrthogDestroy(&KSPOrthogShared));
-  KSPOrthogNormId = -1; /* PetscInitialize() would give another number */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -54,41 +53,31 @@ static PetscErrorCode KSPOrthogGet(KSP ksp, KSPOrthog **o)
 
 /* ---------------------------------------------------------------- the norm that VecNorm() finds */
 
-/* Finds the number under which PETSc keeps a vector's 2-norm, which no header declares: looks for a stored norm */
-static PetscErrorCode KSPOrthogFindNormId(void)
+static PetscReal KSPOrthogNorm;
+
+static PetscErrorCode KSPOrthogGetNorm(Vec v, NormType type, PetscReal *norm)
 {
-  const PetscReal wanted = 0.7853981633974483;
-  Vec             v;
-  PetscReal       norm;
-  PetscBool       set;
-
-  PetscFunctionBegin;
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, 1, &v));
-  PetscCall(VecSetValue(v, 0, wanted, INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(v));
-  PetscCall(VecAssemblyEnd(v));
-  PetscCall(VecNorm(v, NORM_2, &norm));
-  for (PetscInt k = 0; k < ((PetscObject)v)->real_idmax; k++) {
-    PetscReal now;
-
-    PetscCall(PetscObjectComposedDataGetReal((PetscObject)v, k, now, set));
-    if (set && now == norm) KSPOrthogNormId = k;
-  }
-  PetscCall(VecDestroy(&v));
-  PetscCheck(KSPOrthogNormId >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "VecNorm() does not keep the norm");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  (void)v;
+  (void)type;
+  *norm = KSPOrthogNorm;
+  return PETSC_SUCCESS;
 }
 
-/* square: of the whole vector. Sums of squares that lose digits or overflow are left to VecNorm() */
+/* Lets VecNorm() keep the norm. square: of the whole vector. Sums of squares that lose digits or overflow are left to
+   the vector's own function */
 static PetscErrorCode KSPOrthogSetNorm(Vec x, PetscReal square)
 {
-  PetscReal norm;
+  PetscErrorCode (*petsc)(Vec, NormType, PetscReal *) = x->ops->norm;
+  PetscErrorCode ierr;
+  PetscReal      norm;
 
   PetscFunctionBegin;
   if (!(square > PETSC_REAL_MIN / PETSC_MACHINE_EPSILON && square < PETSC_MAX_REAL)) PetscFunctionReturn(PETSC_SUCCESS);
-  norm = PetscSqrtReal(square);
-  if (KSPOrthogNormId < 0) PetscCall(KSPOrthogFindNormId());
-  PetscCall(PetscObjectComposedDataSetReal((PetscObject)x, KSPOrthogNormId, norm));
+  KSPOrthogNorm = PetscSqrtReal(square);
+  x->ops->norm  = KSPOrthogGetNorm;
+  ierr          = VecNorm(x, NORM_2, &norm);
+  x->ops->norm  = petsc;
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -4,7 +4,6 @@
   PETSc's functions. PETSc computes the diagonal in PCSetUp(), or in the first PCApply().
 */
 #include "ksp/impls/device/cuda/krylov.h"
-#include <petsc/private/pcimpl.h>
 #include "mat/impls/spmv/cuda/matspmvcuda.h"
 #include "core/cuda/csr/csr.h"
 
@@ -66,6 +65,7 @@ static PetscErrorCode PCApply_DeviceJacobi(PC pc, Vec x, Vec y)
 static PetscErrorCode PCSetUp_DeviceJacobi(PC pc)
 {
   PetscFunctionBegin;
+  PetscCall(PetscObjectStateIncrease((PetscObject)pc)); /* the methods on the device keep copies of the entries */
   if (pc->setupcalled)
     PetscCall(PCJacobiWithoutCheck(pc, NULL, NULL));
   else { /* there is no diagonal yet */
