@@ -130,19 +130,13 @@ __global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE),
     groups<V, K>(arguments, self, lane, form, waited, x, z, y);
 }
 
-template <class V, int BS> struct OfColumns {
-  static const void *Pick(int width)
-  {
-    return OfWidth<(BS > 1 ? BS : GROUP_PIECE)>(
-        width, [](auto k) { return (const void *)slices_columns<V, BS, decltype(k)::value>; });
-  }
-};
-
 } // namespace
 
 const void *SlicesColumns(bool single, int bs, int width)
 {
-  return OfStored<OfColumns>(single, bs, width);
+  return ColumnsKernel<GROUP_PIECE>(single, bs, width, [](auto type, auto size, auto k) {
+    return (const void *)slices_columns<decltype(type), decltype(size)::value, decltype(k)::value>;
+  });
 }
 
 } // namespace spmv
