@@ -34,9 +34,9 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
                                          SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Slice self  = ReadSlice(args, s);
-  const int   rows  = Rows(self.shape);
+  const int   rows  = self.Rows();
   const bool  wait  = args.settled;
-  int         first = IsPart(self.shape) || lane >= Units(self.shape) ? -1 : __ldg(args.order + self.first + lane);
+  int         first = self.is_part || lane >= self.units ? -1 : __ldg(args.order + self.first + lane);
   Scalar      d[MOST];
 
 #pragma unroll

@@ -86,14 +86,14 @@ __device__ __forceinline__ void AddEntries(const SliceArgs &args, const Slice &s
 {
   const int   steps = self.steps * U;
   const char *index = args.index + (int64_t)self.index * 32;
-  const bool  near  = MODE == NARROW || (MODE == EITHER && ModeOf(self.shape) == NARROW);
+  const bool  near  = MODE == NARROW || (MODE == EITHER && self.mode == NARROW);
   const int   none  = near ? (int)NO_COLUMN : -1;
 
   // FULL: all steps exist, so that there are no tests between the loads
   auto batch = [&](int k0, auto full) {
     constexpr bool FULL = decltype(full)::value;
     // for row groups
-    auto   has = [&](int k) { return FULL || k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)); };
+    auto   has = [&](int k) { return FULL || k < steps - 1 || (k == steps - 1 && lane < self.tail); };
     V      v[BATCH][ROWS * COLS];
     Scalar xs[BATCH][COLS];
     int    col[BATCH];
@@ -119,7 +119,7 @@ __device__ __forceinline__ void AddEntries(const SliceArgs &args, const Slice &s
       else if (MODE == NARROW)
         col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
       else
-        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? self.base + k * WARP + lane : -1;
+        col[b] = in && (k < steps - 1 || lane < self.tail) ? self.base + k * WARP + lane : -1;
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++) {
         v[b][i] =
@@ -163,14 +163,14 @@ __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &sel
                                          int *unit, bool parts, int rows = SUMS)
 {
   constexpr int FRESH = sizeof(Scalar) > 8 || SUMS > 1 ? 4 : 8; // partial sums that a lane loads at once
-  const int     alone = WARP >> LogT(self.shape);
+  const int     alone = WARP >> self.lt;
   for (int by = WARP / 2; by >= alone; by >>= 1) {
 #pragma unroll
     for (int i = 0; i < SUMS; i++) {
       if (i < rows) d[i] = Num::add(d[i], Num::down(d[i], by));
     }
   }
-  if (!parts || !IsPart(self.shape)) return true;
+  if (!parts || !self.is_part) return true;
   const int count = __ldg(args.parts + self.sums);
   Scalar   *place = args.partial + (int64_t)self.sums * SUMS;
   int       last  = 0;

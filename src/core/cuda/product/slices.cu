@@ -31,7 +31,7 @@ __device__ __forceinline__ void add_slice(const Args &args, const Slice &self, i
                                           X x, Scalar (&d)[U * BS])
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
-  const int     mode  = ModeOf(self.shape);
+  const int     mode  = self.mode;
   const V      *value = FirstValue((const V *)args.value, self, BS * BS) + lane;
   if constexpr (std::is_same_v<X, InTile>)
     AddEntries<V, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
@@ -48,8 +48,8 @@ template <class V, int BS, Use USE, int U, class X>
 __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> *dot, PetscReal *sums,
                                         const Slice &self, int lane, SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
 {
-  const int  units = Units(self.shape);
-  const bool part  = U == 1 && IsPart(self.shape);
+  const int  units = self.units;
+  const bool part  = U == 1 && self.is_part;
   const bool wait  = args.settled;
   Scalar     d[U * BS];
   int        unit[U];
@@ -90,7 +90,7 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
                                          SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Slice self = ReadSlice(args, s);
-  const int   lu   = MANY ? LogU(self.shape) : 0;
+  const int   lu   = MANY ? self.lu : 0;
   if (lu == 0)
     product<V, BS, USE, 1>(args, dot, sums, self, lane, form, x, z, y);
   else if constexpr (MANY) {
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(FILL_BLOCK, 1024 / FILL_BLOCK)
   if (s >= args.slices) return;
   const Slice self = args.slice[s];
   // one row per unit, or one unit per lane
-  const int lt = LogT(self.shape), rows = Rows(self.shape), n = rows << LogU(self.shape);
+  const int lt = self.lt, rows = self.Rows(), n = rows << self.lu;
   V        *to = value + (int64_t)self.value * WARP + lane;
   for (int u = 0; u < n; u++) {
     LaneEntries e = lane_entries(v, self, args.order, chunk, rows > 1 ? 0 : u);
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
 {
   const int         lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
   const Slice       self = args.slice[blockIdx.x];
-  const int         lt = LogT(self.shape), alone = WARP >> lt; // alone: lanes with different units
+  const int         lt = self.lt, alone = WARP >> lt; // alone: lanes with different units
   const LaneEntries e      = lane_entries(v, self, args.order, chunk, 0);
   V                *p      = value + (int64_t)self.value * (BS * BS * WARP) + lane;
   Scalar           *shared = (Scalar *)spmv_shared;
