@@ -50,8 +50,8 @@ struct Diagonals : DiagonalStore {
   {
     const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0, uniform ? SAME_LENGTH : ANY_LENGTH};
     SPMV_TRY(ChooseSlicesOfWarp(v.steps));
-    for (Use use : {MULT, FUSED, DOT, DOTS})
-      kernel[use].Choose(HasSums(use)   ? DiagonalsWithSums(use, v)
+    for (Use use : {MULT, FUSED, DOTS})
+      kernel[use].Choose(use == DOTS    ? DiagonalsWithSums(v)
                          : single       ? DiagonalsSingle(use, v)
                          : use == FUSED ? DiagonalsFused(v)
                                         : ProductOf<Scalar, MULT>(v));
@@ -68,7 +68,7 @@ struct Diagonals : DiagonalStore {
 
   bool For(Use use, const Product &p, KernelCall *call) override
   {
-    if (use == EACH || (single && HasSums(use))) return false;
+    if (use == EACH || (single && use == DOTS)) return false;
     call->kernel = &kernel[use];
     call->grid   = Blocks(args.slices, BLOCK / WARP * args.slices_of_warp);
     call->block  = BLOCK;
@@ -76,7 +76,7 @@ struct Diagonals : DiagonalStore {
     const unsigned shift = use == FUSED ? call->grid / 2 : 0;
     Args          &own   = Arguments(*this, args, use, p, call);
     own.block_shift      = shift;
-    if (!HasSums(use)) own.last_blocks = LastBlocks(value.Bytes());
+    if (use != DOTS) own.last_blocks = LastBlocks(value.Bytes());
     return true;
   }
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override

@@ -35,7 +35,7 @@ __host__ __device__ constexpr bool Loops(int steps)
 constexpr int Resident(int bs, int steps, Use use)
 {
   if (sizeof(Scalar) > 8 || bs > 1) return 512;
-  if (HasSums(use)) return 1024;
+  if (use == DOTS) return 1024;
   return Loops(steps) ? 1280 : 1024;
 }
 
@@ -206,9 +206,9 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   SliceProduct<V, BS, STEPS> product(args, s, pattern, first, form, x, unit);
   Scalar(&d)[BS] = product.d;
   product.AddAll(steps);
-  const Waited waited = LATE<BS> && !STEPS ? AwaitPrevious() : Waited::Before(); // if the slice has no steps
+  if (LATE<BS> && !STEPS) AwaitPrevious(); // if the slice has no steps
   // A lane past the end has no entry in any step. Without loops or inner products, it is not here
-  const bool writes = (!HasSums(USE) && !LOOPS) || unit < args.units;
+  const bool writes = (USE != DOTS && !LOOPS) || unit < args.units;
   if constexpr (USE == FUSED) {
     if (writes) DotOf(arguments)->template AddOffdiagonal<BS, 2>(slot, unit, d);
   }
@@ -222,15 +222,13 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if constexpr (USE == DOT)
-      AddTo(sums, Term(DotOf(arguments)->hermitian, LoadX(waited, x + (int64_t)unit * BS + i), d[i]));
   }
 }
 
 /*
   A warp multiplies one slice, or with Loops() several, one after the other. There is a kernel for each use, because
   warps with few steps run for so short a time that a few more instructions, or loads in a different order, make a
-  difference. DOT, DOTS (for a square matrix): all threads take part until the end.
+  difference. DOTS (for a square matrix): all threads take part until the end.
 */
 template <class V, int BS, int STEPS, Lengths LENGTHS, Use USE>
 __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, USE) / BLOCK)
@@ -259,10 +257,10 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, USE) / BLOCK)
       next               = LoadOrdered(args.pattern_of_slice + min(s + 1, end - 1));
       multiply(s, pattern);
     }
-  } else if (HasSums(USE) ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
+  } else if (USE == DOTS ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
     multiply(warp, LoadOrdered(args.pattern_of_slice + warp));
   }
-  if constexpr (HasSums(USE)) {
+  if constexpr (USE == DOTS) {
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
   }

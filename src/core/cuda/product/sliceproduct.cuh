@@ -53,15 +53,6 @@ __device__ __forceinline__ Scalar LoadX(Waited, const InTile &, int64_t k)
 {
   return ((const Scalar *)spmv_shared)[k];
 }
-// An entry of x that belongs to a row
-__device__ __forceinline__ Scalar LoadOwn(Waited waited, const Scalar *x, int64_t row)
-{
-  return LoadX(waited, x + row);
-}
-__device__ __forceinline__ Scalar LoadOwn(Waited waited, const InTile &x, int64_t row)
-{
-  return LoadX(waited, x.x + row);
-}
 // Before x is read, with the first loads of the matrix under way
 template <class X>
 __device__ __forceinline__ Waited AwaitX(const X &, bool first_batch, bool wait, unsigned last_blocks)
@@ -205,7 +196,7 @@ __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &sel
   return true;
 }
 
-// A kernel whose warps multiply a slice each: multiply(slice, lane, sums). FUSED: its first thread blocks send. DOT,
+// A kernel whose warps multiply a slice each: multiply(slice, lane, sums). FUSED: its first thread blocks send.
 // DOTS: all threads take part until the end
 template <Use USE, class A, class F>
 __device__ __forceinline__ void EachSlice(const A &arguments, const Scalar *x, F multiply)
@@ -219,7 +210,7 @@ __device__ __forceinline__ void EachSlice(const A &arguments, const Scalar *x, F
   PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
   if (!args.settled) AwaitPrevious();
   if (s < args.slices) multiply(s, lane, sums);
-  if constexpr (HasSums(USE)) {
+  if constexpr (USE == DOTS) {
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
   }

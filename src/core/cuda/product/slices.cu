@@ -62,9 +62,9 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
     for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
   }
   add_slice<V, BS, U>(args, self, lane, form, wait, x, d);
-  const Waited waited = AwaitPrevious(); // if the slice has no steps
+  AwaitPrevious(); // if the slice has no steps
   if constexpr (U == 1) {
-    if (!AddLanes(args, self, lane, d, unit, !HasSums(USE))) return;
+    if (!AddLanes(args, self, lane, d, unit, USE != DOTS)) return;
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
@@ -76,10 +76,7 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
       for (int i = 0; i < BS; i++) d[u * BS + i] = dot->Add(r + i, d[u * BS + i], sums);
     }
 #pragma unroll
-    for (int i = 0; i < BS; i++) {
-      y[r + i] = Result(form, z, r + i, d[u * BS + i]);
-      if constexpr (USE == DOT) AddTo(sums, Term(dot->hermitian, LoadOwn(waited, x, r + i), d[u * BS + i]));
-    }
+    for (int i = 0; i < BS; i++) y[r + i] = Result(form, z, r + i, d[u * BS + i]);
   }
 }
 
@@ -107,7 +104,7 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
 // 64 registers per thread
 template <int BS, bool MANY> constexpr int RESIDENT = BS > 1 || sizeof(Scalar) > 8 ? 2 : MANY ? 3 : 4;
 
-// DOT, DOTS: for a square matrix without parts of units
+// DOTS: for a square matrix without parts of units
 template <class V, int BS, bool MANY, Use USE>
 __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
     slices(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
@@ -144,7 +141,7 @@ __global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::T
     own.first = false;
   }
   if (own.first) own.Copy(wait, args.last_blocks); // the warp has no slice
-  if constexpr (HasSums(USE)) {
+  if constexpr (USE == DOTS) {
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
   }
@@ -243,10 +240,7 @@ struct Slices : SlicedStore {
   {
     kernel[MULT].Choose(kernel_of(std::integral_constant<Use, MULT>()));
     kernel[FUSED].Choose(kernel_of(std::integral_constant<Use, FUSED>()));
-    if constexpr (std::is_same_v<V, Scalar>) {
-      kernel[DOT].Choose(kernel_of(std::integral_constant<Use, DOT>()));
-      kernel[DOTS].Choose(kernel_of(std::integral_constant<Use, DOTS>()));
-    }
+    if constexpr (std::is_same_v<V, Scalar>) kernel[DOTS].Choose(kernel_of(std::integral_constant<Use, DOTS>()));
   }
   template <class V, int BS, bool MANY = false> void TakeSlices()
   {
@@ -302,13 +296,13 @@ struct Slices : SlicedStore {
   // Sums have no order if the last warp to arrive adds the parts of a unit
   bool For(Use use, const Product &p, KernelCall *call) override
   {
-    if (use == EACH || (use == FUSED && some_rows) || (HasSums(use) && (single || some_rows || split))) return false;
+    if (use == EACH || (use == FUSED && some_rows) || (use == DOTS && (single || some_rows || split))) return false;
     call->kernel = &kernel[use];
     call->grid   = !args.slices ? 0 : tile ? (unsigned)tile.Size() : Grid();
     call->block  = tile ? TILE_BLOCK : BLOCK;
     call->shared = tile ? (size_t)most * sizeof(Scalar) : 0;
     Args &own    = Arguments(*this, args, use, p, call);
-    if (!HasSums(use)) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
+    if (use != DOTS) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
     return true;
   }
   unsigned Grid() const
