@@ -22,10 +22,10 @@ namespace {
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
-// With 5 or 7 steps, the warps of products without inner products multiply several slices only if x and y take more than
-// this fraction of the L2 cache. 7 points on N^3, one slice / up to four, in us on an H200: equal values N = 90 6.2 / 7.4,
-// 112 10.3 / 11.1, 128 19.0 / 16.9; random ones N = 90 12.3 / 13.1, 112 22.1 / 22.1, 128 36.2 / 35.6. Half of 100^3 on
-// each of two GPUs: 5.4 / 8.1, 8.9 / 12.0
+// With 5 or 7 steps, the warps of products without inner products multiply several slices only if x and y take more
+// than 1/LOOPS_FROM of the L2 cache. 7 points on N^3, one slice / up to four, in us on an H200: equal values N = 90 6.2
+// / 7.4, 112 10.3 / 11.1, 128 19.0 / 16.9; random ones N = 90 12.3 / 13.1, 112 22.1 / 22.1, 128 36.2 / 35.6. Half of
+// 100^3 on each of two GPUs: 5.4 / 8.1, 8.9 / 12.0. With 3 steps, equal values: 6.0 / 4.9
 constexpr int LOOPS_FROM = 2;
 
 // ------------------------------------------------------------------------------------------------ store

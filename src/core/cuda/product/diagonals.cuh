@@ -50,8 +50,8 @@ __host__ __device__ __forceinline__ unsigned Lanes(int2 step)
 // The number of steps of the slices: any number, or the same number for all
 enum Lengths { ANY_LENGTH, SAME_LENGTH };
 
-// What a kernel is compiled for: the size of node blocks, the number of steps, 0 for any number, the lengths, and whether
-// the warps of products without sums multiply several slices, if they may
+// What a kernel is compiled for: the size of node blocks, the number of steps, 0 for any number, the lengths, and
+// whether the warps of products without sums multiply several slices, if they may
 struct DiagonalsVariant {
   int     bs, steps;
   Lengths lengths;

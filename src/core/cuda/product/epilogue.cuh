@@ -9,10 +9,10 @@
 namespace spmv {
 
 /*
-  The arguments for a product's kernel that also stores inner products. The kernel computes y = A x, or D A x if d is not
-  NULL. Its warps store the sums first'y and, if second is not NULL, also second'y, first'second and y'y. The first sum
-  of all warps comes first, then the second sum of all warps, and so on. Nothing waits: if they were added here, every
-  thread block would have to wait until its writes are visible
+  The arguments for a product's kernel that also stores inner products. The kernel computes y = A x, or D A x if d is
+  not NULL. Its warps store the sums first'y and, if second is not NULL, also second'y, first'second and y'y. The first
+  sum of all warps comes first, then the second sum of all warps, and so on. Nothing waits: if they were added here,
+  every thread block would have to wait until its writes are visible
 */
 struct Dots {
   static constexpr int ONE = REALS, NUMBERS = 3 * REALS + 1;
