@@ -123,7 +123,7 @@ __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS]
 // Result() without a branch per form. With many sums, the branches would double the code. z is read if `add` is true
 __device__ __forceinline__ Scalar Sum(SpMVCudaForm form, bool add, const Scalar *z, Scalar d)
 {
-  return add ? Num::add(*z, form == SPMVCUDA_RESIDUAL ? Num::minus(d) : d) : d;
+  return add ? Num::add(*z, form == SPMVCUDA_RESIDUAL ? Negated(d) : d) : d;
 }
 
 // Writes a unit's sums, starting at its first row; z and y: the panel's first columns

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
       const V   *p      = ONCE && marked ? same + b * (BS * BS) : value + b * (WARP * BS * BS) + (marked ? 0 : lane);
 #pragma unroll
       for (int i = 0; i < BS * BS; i++)
-        v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * (ONCE && marked ? 1 : WARP)) : Traits<V>::zero();
+        v[b][i] = BATCH == 1 || b < left ? Stream(p + i * (ONCE && marked ? 1 : WARP)) : Traits<V>::zero();
     }
     Issue();
 #pragma unroll

@@ -100,7 +100,7 @@ template <class V, int BS, int STEPS> struct SliceProduct {
         if (BS == 1)
           v[b][i] = Traits<V>::template either<FULL>(marks, has, b, common + b, a + b * WARP);
         else
-          v[b][i] = in(b) ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
+          v[b][i] = in(b) ? Stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
       }
     }
     // Keeps the loads of the values behind that of `pattern`; before, the compiler would drop the __syncwarp() in

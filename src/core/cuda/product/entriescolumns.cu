@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, cons
   AwaitPrevious();
 #pragma unroll
   for (int q = 0; q < MAX_WIDTH; q++)
-    t[q] = q < p.count && row + lane < p.rows ? Num::stream(x + q * p.ld + row + lane) : Num::zero();
+    t[q] = q < p.count && row + lane < p.rows ? Stream(x + q * p.ld + row + lane) : Num::zero();
 #pragma unroll
   for (int q = 0; q < MAX_WIDTH; q++) mine[lane * TILE + q] = t[q];
   __syncwarp();
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
   for (int q = 0; q < MAX_WIDTH; q++) {
     const int e = q * WARP + lane, r = e >> log;
-    if (q < p.width && row + r < p.rows) mine[r * TILE + (e & (p.width - 1))] = Num::stream(from + (row << log) + e);
+    if (q < p.width && row + r < p.rows) mine[r * TILE + (e & (p.width - 1))] = Stream(from + (row << log) + e);
   }
   __syncwarp();
 #pragma unroll

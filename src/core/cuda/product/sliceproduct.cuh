@@ -113,8 +113,7 @@ __device__ __forceinline__ void AddEntries(const SliceArgs &args, const Slice &s
         col[b] = in && (k < steps - 1 || lane < self.tail) ? self.base + k * WARP + lane : -1;
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++) {
-        v[b][i] =
-            in ? Traits<V>::stream(value + ((int64_t)k * (ROWS * COLS) + i) * WARP, args.policy) : Traits<V>::zero();
+        v[b][i] = in ? Stream(value + ((int64_t)k * (ROWS * COLS) + i) * WARP, args.policy) : Traits<V>::zero();
       }
     }
     Issue();

@@ -46,7 +46,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
       col[b]        = in ? Column(self, mode, index, arguments.args.list, k, steps, lane) : -1;
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++)
-        v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * stride + i) * WARP) : Traits<V>::zero();
+        v[b][i] = in ? Stream(value + ((int64_t)k * stride + i) * WARP) : Traits<V>::zero();
     }
     Issue();
 #pragma unroll
