@@ -5,6 +5,7 @@
   `count` as the last argument, it prints the number of checks that passed. With CORE_MATRICES=TEXT in the environment,
   only the matrices whose names contain the text are tested.
 */
+#include "core/cuda/stores.cuh"
 #include "csr.cuh"
 #include "layouts.cuh"
 #include "order.cuh"
@@ -161,6 +162,24 @@ static void TestNodes(const Layout &L, cudaStream_t stream)
          1);
   expect(Grid("27 points", 12, 27, 1, 100), 1);
   expect(Lengths("anywhere", 3000, 3000, [](int) { return 20; }), 1);
+}
+
+// However many slices there are, a warp multiplies one of them if x and y stay in the cache, but several with inner
+// products
+static void TestSlicesOfWarp(const Layout &L, cudaStream_t stream)
+{
+  const Matrix   A      = Grid("7 points", 20, 7, 1, 100);
+  const unsigned slices = 250; // more than the warps that the limit allows for
+  SpMVCudaStore  store;
+  Device<int>    i(A.i), j(A.j);
+  SpMVCudaCSR    csr           = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
+  spmv::limits.diagonals_warps = 1;
+  CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
+  Expect(store->WarpsOf(spmv::FUSED) >= slices, A, L.name, "any", "a warp multiplies one slice");
+  Expect(store->WarpsOf(spmv::DOTS) < slices, A, L.name, "any",
+         "a warp multiplies several slices, with inner products");
+  spmv::limits.diagonals_warps = spmv::Tuning::DIAGONALS_WARPS;
+  CHECK(SpMVCudaDestroy(&store));
 }
 
 // Row groups are used if there are enough equal rows, and no node blocks
@@ -492,6 +511,7 @@ int main(int argc, char **argv)
       TestNodes(L, streams.stream);
       TestGroups(L, streams.stream);
     }
+    if (!strcmp(L.name, "sellp")) TestSlicesOfWarp(L, streams.stream);
   }
   if (!getenv("CORE_MATRICES")) TestLayouts(layouts, quick, race, streams);
   spmv::limits.diagonals_least = 0; // small matrices reach all kernels, with all ways to load

@@ -211,7 +211,7 @@ static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, 
     CHECK(SpMVCudaCGProduct(k, store, stream));
     CHECK(SpMVCudaCGUpdate(k, stream)); // for a small matrix, Update adds the sums
     CHECK(cudaStreamSynchronize(stream));
-    Expect((store->WarpsOf(spmv::DOT) > 0) == expected, A, "epilogue", "any", "the product has one");
+    Expect((store->WarpsOf(spmv::DOTS) > 0) == expected, A, "epilogue", "any", "the product has one");
     if (!expected) return;
     again = w.Get();
     CHECK(cudaMemcpy(&s, (spmv::State *)k->state, sizeof(s), cudaMemcpyDeviceToHost));

@@ -38,7 +38,7 @@ __device__ __forceinline__ int64_t Thread()
 __device__ __forceinline__ Scalar Term(const Scalar *v, const PetscInt *c, const Scalar *__restrict__ x)
 {
   const PetscInt col = __ldcs(c);
-  const Scalar   a   = Num::stream(v);
+  const Scalar   a   = Stream(v);
   return col < 0 ? Num::zero() : Num::fma(a, Num::keep(x + col), Num::zero());
 }
 

@@ -36,7 +36,7 @@ cudaError_t SpMVCudaFill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream
 
 static Use UseOf(const Product &p)
 {
-  return p.dots ? DOTS : p.dot ? DOT : p.exchange ? FUSED : MULT;
+  return p.dots ? DOTS : p.exchange ? FUSED : MULT;
 }
 
 cudaError_t _n_SpMVCudaStore::Multiply(const Product &p, cudaStream_t stream)
@@ -67,9 +67,8 @@ cudaError_t _n_SpMVCudaStore::MultColumns(SpMVCudaForm form, const Operands &v, 
 
 unsigned _n_SpMVCudaStore::WarpsOf(Use use)
 {
-  Dot           dot{};
   Dots          dots{};
-  const Product p = {SPMVCUDA_MULT, {}, nullptr, false, &dot, &dots};
+  const Product p = {SPMVCUDA_MULT, {}, nullptr, false, &dots};
   KernelCall    call;
   return For(use, p, &call) ? call.grid * (call.block / WARP) : 0;
 }

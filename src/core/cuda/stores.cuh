@@ -10,16 +10,11 @@
 
 namespace spmv {
 
-struct Dot; // epilogue.cuh
-struct Dots;
+struct Dots; // epilogue.cuh
 
-// What a store may have a kernel for: a product; one that begins an exchange; products with an epilogue, Dot or Dots; a
-// product with each column of a matrix
-enum Use { MULT, FUSED, DOT, DOTS, EACH, USES };
-__host__ __device__ constexpr bool HasSums(Use use)
-{
-  return use == DOT || use == DOTS;
-}
+// What a store may have a kernel for: a product; one that begins an exchange; one with an epilogue; a product with each
+// column of a matrix
+enum Use { MULT, FUSED, DOTS, EACH, USES };
 
 // A product: see SpMVCudaProduct
 struct Product {
@@ -27,8 +22,7 @@ struct Product {
   Operands         v;
   SpMVCudaExchange exchange = nullptr;
   bool             receives = false;
-  Dot             *dot      = nullptr; // the epilogue, one of these two or none
-  Dots            *dots     = nullptr;
+  Dots            *dots     = nullptr; // the epilogue, or none
 };
 
 // What is launched for a product: a kernel with the first of its arguments. The others are form, x, z and y

@@ -67,6 +67,12 @@ template <class R> __device__ __forceinline__ Complex<R> Fresh(const Complex<R> 
   return v;
 }
 
+template <class R> __device__ __forceinline__ void CopyAsync(Complex<R> *shared, const Complex<R> *p)
+{
+  CopyAsync(&shared->re, &p->re);
+  CopyAsync(&shared->im, &p->im);
+}
+
 /*
   If the matrix has no entry at a place of a stored node block, that place holds a special NaN, "absent", which kernels
   skip. With 0 instead, an Inf in x would become NaN in a row that does not refer to it. This is the upper word of that
@@ -91,10 +97,6 @@ template <class S> struct Traits { // real
   {
     return a - b;
   }
-  static __device__ S minus(S a)
-  {
-    return -a;
-  }
   static __device__ S conj(S a)
   {
     return a;
@@ -111,10 +113,6 @@ template <class S> struct Traits { // real
   {
     return __shfl_xor_sync(ALL, a, by);
   }
-  template <class... Policy> static __device__ S stream(const S *p, Policy... policy) // for values that are read once
-  {
-    return Stream(p, policy...);
-  }
   // see StreamEither()
   template <bool ALWAYS> static __device__ S either(unsigned marks, unsigned has, int bit, const S *p, const S *q)
   {
@@ -127,14 +125,6 @@ template <class S> struct Traits { // real
   static __device__ S ordered(const S *p) // like LoadOrdered()
   {
     return LoadOrdered(p);
-  }
-  static __device__ S fresh(const S *p) // for values that other threads write during this launch
-  {
-    return Fresh(p);
-  }
-  static __device__ void copy(S *shared, const S *p) // like CopyAsync()
-  {
-    CopyAsync(shared, p);
   }
   static __device__ bool same(S a, S b) // bitwise: -0 is not 0
   {
@@ -184,10 +174,6 @@ template <class R> struct Traits<Complex<R>> {
   {
     return {a.re - b.re, a.im - b.im};
   }
-  static __device__ S minus(S a)
-  {
-    return {-a.re, -a.im};
-  }
   static __device__ S conj(S a)
   {
     return {a.re, -a.im};
@@ -204,10 +190,6 @@ template <class R> struct Traits<Complex<R>> {
   {
     return {T::exchange(a.re, by), T::exchange(a.im, by)};
   }
-  template <class... Policy> static __device__ S stream(const S *p, Policy... policy)
-  {
-    return Stream(p, policy...);
-  }
   template <bool ALWAYS> static __device__ S either(unsigned marks, unsigned has, int bit, const S *p, const S *q)
   {
     return ALWAYS || has >> bit & 1 ? Stream(marks >> bit & 1 ? p : q) : zero();
@@ -222,15 +204,6 @@ template <class R> struct Traits<Complex<R>> {
   {
     const Pair v = LoadOrdered((const Pair *)p);
     return {v.x, v.y};
-  }
-  static __device__ S fresh(const S *p)
-  {
-    return Fresh(p);
-  }
-  static __device__ void copy(S *shared, const S *p)
-  {
-    CopyAsync(&shared->re, &p->re);
-    CopyAsync(&shared->im, &p->im);
   }
   static __device__ bool same(S a, S b)
   {

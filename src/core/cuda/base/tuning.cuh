@@ -77,8 +77,8 @@ struct Tuning {
   // ---- kernels of diagonals
   // threads; small, so that ten thread blocks with 48 registers per thread fit on a multiprocessor
   static constexpr int DIAGONALS_BLOCK = 128;
-  // Warps that look at marks, or compute inner products, multiply up to DIAGONALS_SLICES slices of 3, 5 or 7 steps, one
-  // after the other: as many that the last round of warps is nearly full. us on an H200 with 1, 2, 3 and 4 slices:
+  // Warps of large matrices, and those that compute inner products, multiply up to DIAGONALS_SLICES slices of 3, 5 or 7
+  // steps in turn: as many that the last round of warps is nearly full. us on an H200 with 1, 2, 3 and 4 slices:
   // bratu:128 24.6, 23.1, 22.6, 24.6, bratu:200 -, 76.4, 73.3, 72.2
   static constexpr int DIAGONALS_SLICES = 4;
   static constexpr int DIAGONALS_WARPS  = 40; // warps that fit on a multiprocessor

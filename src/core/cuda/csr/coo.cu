@@ -111,13 +111,15 @@ struct Indices {
   }
 };
 
-struct InBlock {
+// The entries of the block, or those in rows of other ranks
+template <bool REMOTE> struct Belongs {
   Indices         of;
   int            *failed;
   __device__ bool operator()(int64_t q) const
   {
     int64_t i, j;
     if (!of.Check(q, failed, &i, &j)) return false;
+    if (REMOTE) return i < of.a.row[0] || i >= of.a.row[1];
     return i >= of.a.row[0] && i < of.a.row[1] && (j >= of.a.col[0] && j < of.a.col[1]) != (bool)of.a.outside;
   }
 };
@@ -133,17 +135,6 @@ struct EmitKey {
     of.Get(q, &i, &j);
     key[rank]   = (uint64_t)(i - of.a.row[0]) << bits | (uint64_t)(of.a.outside ? j : j - of.a.col[0]);
     place[rank] = (int)q;
-  }
-};
-
-struct Elsewhere { // entries in the rows of other ranks
-  Indices         of;
-  int            *failed;
-  __device__ bool operator()(int64_t q) const
-  {
-    int64_t i, j;
-    if (!of.Check(q, failed, &i, &j)) return false;
-    return i < of.a.row[0] || i >= of.a.row[1];
   }
 };
 
@@ -287,7 +278,7 @@ struct _n_SpMVCudaCOO {
     int             has[2];
     int64_t         entries;
     SPMV_TRY(failed.AllocZero(2));
-    Selection<InBlock> block(of.count(), InBlock{of, failed}, stream);
+    Selection block(of.count(), Belongs<false>{of, failed}, stream);
     SPMV_TRY(block.Count(&entries));
     SPMV_TRY(Fetch(has, (int *)failed, 1, stream));
     if (has[0]) return cudaErrorInvalidValue;
@@ -301,7 +292,7 @@ struct _n_SpMVCudaCOO {
     else if (entries == of.count())
       place.Free(); // 0, 1, 2, ...
 
-    Selection<IsFirst> firsts(entries, IsFirst{key}, stream);
+    Selection firsts(entries, IsFirst{key}, stream);
     SPMV_TRY(firsts.Count(&nonzeros));
     SPMV_TRY(j.Alloc(nonzeros));
     if (nonzeros < entries) {
@@ -391,7 +382,7 @@ cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t strea
   *i = *j = nullptr;
   *count  = 0;
   SPMV_TRY(failed.AllocZero(1));
-  Selection<Elsewhere> remote(of.count(), Elsewhere{of, failed}, stream);
+  Selection remote(of.count(), Belongs<true>{of, failed}, stream);
   SPMV_TRY(remote.Count(&total));
   SPMV_TRY(Fetch(&has, (int *)failed, 1, stream));
   if (has) return cudaErrorInvalidValue;

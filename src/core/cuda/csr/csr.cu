@@ -17,11 +17,6 @@ inline Scalar ValueOf(const PetscScalar *p)
   return s;
 }
 
-template <class I> __device__ __forceinline__ int64_t Position(const View<I> &v, int64_t r, int64_t c)
-{
-  return spmv::Position(v.i, v.j, r, c);
-}
-
 // ------------------------------------------------------------------------------------------------ patterns
 
 template <class I> __global__ void count_descents(View<I> v, unsigned long long *total)
@@ -38,7 +33,7 @@ template <class I>
 __global__ void count_missing(View<I> v, int64_t n, int64_t count, const PetscInt *row, unsigned long long *total)
 {
   const int64_t k = Thread(), r = k < count ? (row ? (int64_t)row[k] : k) : n;
-  Count(r < n && Position(v, r, r) < 0, total);
+  Count(r < n && Position(v.i, v.j, r, r) < 0, total);
 }
 
 // ------------------------------------------------------------------------------------------------ values
@@ -48,7 +43,7 @@ template <class I> __global__ void count_zeros(View<I> v, int64_t n, const Scala
   const int64_t r    = Thread();
   unsigned      zero = 0;
   if (r < v.units && r < n) {
-    const int64_t p = Position(v, r, r);
+    const int64_t p = Position(v.i, v.j, r, r);
     zero            = p < 0 || Magnitude(Read(a + p)) == 0 || IsBad(Read(a + p));
   }
   Count(zero, total);
@@ -56,7 +51,7 @@ template <class I> __global__ void count_zeros(View<I> v, int64_t n, const Scala
 
 template <class I> __global__ void shift(View<I> v, int64_t n, Scalar value, Scalar *a)
 {
-  const int64_t r = Thread(), p = r < v.units && r < n ? Position(v, r, r) : -1;
+  const int64_t r = Thread(), p = r < v.units && r < n ? Position(v.i, v.j, r, r) : -1;
   if (p >= 0) a[p] = Num::add(a[p], value);
 }
 

@@ -218,7 +218,7 @@ cudaError_t MultWithSums(SpMVCudaKrylov k, SpMVCudaStore A, const Operands &v, D
   if (A && Of(k, true) == SPMV_KRYLOV_PC_BLOCKS)
     SPMV_TRY(SpMVCudaMult(A, {SPMVCUDA_MULT, (const PetscScalar *)v.x, nullptr, (PetscScalar *)v.y}, stream));
   else if (A)
-    SPMV_TRY(k->Multiply(A, {SPMVCUDA_MULT, v, nullptr, false, nullptr, &dot}, g.n, stream, &g.partials));
+    SPMV_TRY(k->Multiply(A, {SPMVCUDA_MULT, v, nullptr, false, &dot}, g.n, stream, &g.partials));
   return k->AddSums<NUMBERS, DECISION>(g, true, stream, [=] {
     return WithPC<SPMV_KRYLOV_PC_NONE>(Of(k, true), [=](auto pc) {
       return Launch<separate<pc.value, SECOND>>(k->Grid(k->bcgs.n), BLOCK, k->bcgs, stream);
@@ -242,7 +242,7 @@ cudaError_t SpMVCudaBCGSBegin(SpMVCudaKrylov k, const SpMVKrylovSolve *solve, co
 cudaError_t SpMVCudaBCGSFirst(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream)
 {
   const BCGSArgs &g = k->bcgs;
-  Dots            dot{};
+  Dots            dot{false, true};
   dot.first = g.r0;
   return MultWithSums<false>(k, A, {g.p, nullptr, g.v}, dot, stream);
 }
@@ -257,7 +257,7 @@ cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov k, cudaStream_t stream)
 cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream)
 {
   const BCGSArgs &g = k->bcgs;
-  Dots            dot{};
+  Dots            dot{false, true};
   dot.first       = g.r;
   dot.second      = g.r0;
   const Scalar *x = Of(k, false) == SPMV_KRYLOV_PC_NONE ? g.r : g.hat;

@@ -186,9 +186,9 @@ cudaError_t SpMVCudaCGBegin(SpMVCudaKrylov k, const SpMVKrylovSolve *solve, cons
 
 cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t stream)
 {
-  CGArgs       &g   = k->cg;
-  Dot           dot = {(bool)g.hermitian, nullptr};
-  const Product p   = {SPMVCUDA_MULT, {g.p, nullptr, g.w}, nullptr, false, &dot};
+  CGArgs       &g    = k->cg;
+  Dots          dots = {false, (bool)g.hermitian, nullptr, g.p};
+  const Product p    = {SPMVCUDA_MULT, {g.p, nullptr, g.w}, nullptr, false, &dots};
   // Update adds the product's sums only if it has sums of its own: only the thread that adds those writes the state
   const bool next = g.pc != SPMV_KRYLOV_PC_APPLIED || g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED;
   g.partials      = {};

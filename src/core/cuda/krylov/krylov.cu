@@ -58,15 +58,13 @@ cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, const State &first, cudaStrea
 
 cudaError_t _n_SpMVCudaKrylov::Multiply(SpMVCudaStore A, Product p, int n, cudaStream_t stream, Partials *partials)
 {
-  const unsigned warps = A->m == A->n && A->m == n ? A->WarpsOf(p.dots ? DOTS : DOT) : 0;
-  if (warps) SPMV_TRY(ReservePartials((size_t)warps * (p.dots ? Dots::NUMBERS : Dot::NUMBERS)));
+  const unsigned warps = A->m == A->n && A->m == n ? A->WarpsOf(DOTS) : 0;
+  if (warps) SPMV_TRY(ReservePartials((size_t)warps * Dots::NUMBERS));
   *partials = {product_partial, warps};
   if (!warps)
     p = {p.form, p.v};
-  else if (p.dots)
-    p.dots->partial = product_partial;
   else
-    p.dot->partial = product_partial;
+    p.dots->partial = product_partial;
   SPMV_TRY(A->order.Enter(stream));
   SPMV_TRY(A->Multiply(p, stream));
   return A->Leave(stream);

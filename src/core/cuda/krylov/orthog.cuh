@@ -140,7 +140,7 @@ __device__ __forceinline__ void Subtract(const Basis &g, const Scalar (&h)[ORTHO
       Issue();
 #pragma unroll
       for (int k = 0; k < ORTHOG_GROUP; k++) {
-        if (j + k < g.count) sum = Num::fma(Num::minus(h[j + k]), a[k], sum); // the same for the whole grid
+        if (j + k < g.count) sum = Num::fma(Negated(h[j + k]), a[k], sum); // the same for the whole grid
       }
     } while ((j += ORTHOG_GROUP) < g.count);
     put(i, in, sum);

@@ -96,7 +96,7 @@ __global__ void fill_entries(View<I> v, DiagonalArgs args, bool uniform, const i
   const bool whole    = end - begin <= WARP * STRIDE;
   if (whole) {
     for (int q = lane; q < (int)(end - begin); q += WARP)
-      Num::copy(shared + q, a + (value_index ? value_index[begin + q] : begin + q));
+      CopyAsync(shared + q, a + (value_index ? value_index[begin + q] : begin + q));
     AwaitCopies();
     __syncwarp();
     mine = (int)(start - begin);

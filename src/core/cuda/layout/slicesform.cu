@@ -180,21 +180,31 @@ __global__ void write_slices(int places, int window, int windows, const int *len
   int64_t       at[3] = {counts[w], counts[W + w], counts[2 * W + w]}, part = counts[4 * W + w] - counts[4 * W];
   form(length, rows, w * window, min(places, (w + 1) * window), bs, r,
        [&](int first, int units, int lu, int lt, int steps, int parts) {
-         const int      rank  = rank_of(r, lu, lt, rows ? steps * rows[first] : steps);
-         const unsigned shape = rows ? GroupShape(rows[first]) : 0;
-         int64_t        s     = rank == 0 ? at[0] : rank == 1 ? at[1] : at[2];
-         const int      add   = parts ? parts : 1;
+         const int rank = rank_of(r, lu, lt, rows ? steps * rows[first] : steps);
+         int64_t   s    = rank == 0 ? at[0] : rank == 1 ? at[1] : at[2];
+         const int add  = parts ? parts : 1;
          at[0] += rank == 0 ? add : 0;
          at[1] += rank == 1 ? add : 0;
          at[2] += rank == 2 ? add : 0;
+         Slice own      = {};
+         own.steps      = steps;
+         own.lt         = lt;
+         own.lu         = lu;
+         own.is_part    = parts > 0;
+         own.units      = units;
+         own.has_groups = rows != nullptr;
+         own.more       = rows ? rows[first] - 1 : 0;
+         own.first      = first;
          if (!parts) {
-           if (lane == 0) slice[s] = {0, 0, steps, Shape(lt, lu, false, units) | shape, first, 0, 0, 0};
+           if (lane == 0) slice[s] = own;
            return;
          }
-         const int unit = order ? order[first] : first;
+         own.first = order ? order[first] : first;
+         own.sums  = (int)part;
          for (int k = lane; k < parts; k += WARP) {
-           const int own = (min(r.chunk, length[first] - k * r.chunk) + WARP - 1) / WARP; // steps
-           slice[s + k]  = {0, 0, own, Shape(5, 0, true, 1) | shape, unit, 0, k, (int)part};
+           own.steps    = (min(r.chunk, length[first] - k * r.chunk) + WARP - 1) / WARP;
+           own.part     = k;
+           slice[s + k] = own;
          }
          if (lane == 0) parts_of[part] = parts;
          part += parts;
@@ -222,7 +232,7 @@ __global__ void measure(View<I> v, int count, Slice *slice, const int *order, in
   Slice self  = slice[s];
   int   least = INT_MAX, most = -1, tail = WARP, start = 0;
   // one index serves all rows of a group anyway
-  bool line = narrow && !tiled && LogT(self.shape) == 5 && !HasGroups(self.shape);
+  bool line = narrow && !tiled && self.lt == 5 && !self.has_groups;
   auto find = [&](int k, bool own, int entry, int64_t start_of_row) {
     const int      col   = own ? v.col(start_of_row, entry) : -1;
     const unsigned lanes = __ballot_sync(ALL, own);
@@ -238,11 +248,13 @@ __global__ void measure(View<I> v, int count, Slice *slice, const int *order, in
   least = __reduce_min_sync(ALL, least);
   most  = __reduce_max_sync(ALL, most);
   if (lane) return;
-  const int steps = self.steps << LogU(self.shape);
+  const int steps = self.steps << self.lu;
   const int mode  = line ? LINE : tiled || (narrow && most >= 0 && most - least < (int)NO_COLUMN) ? NARROW : WIDE;
-  slice[s].base   = mode == NARROW ? least : mode == LINE ? start : 0;
-  slice[s].shape  = self.shape | mode << 5 | (line || HasGroups(self.shape) ? tail << 17 : 0);
-  values[s]       = (int64_t)steps * Rows(self.shape);
+  self.base       = mode == NARROW ? least : mode == LINE ? start : 0;
+  self.mode       = mode;
+  self.tail       = tail;
+  slice[s]        = self;
+  values[s]       = (int64_t)steps * self.Rows();
   indices[s]      = mode == LINE ? 0 : (int64_t)steps * (mode == NARROW ? 2 : 4);
 }
 
@@ -253,7 +265,7 @@ __global__ void write_columns(View<I> v, int count, Slice *slice, const int *ord
   const int s = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   if (s >= count) return;
   const Slice   self  = slice[s];
-  const int     mode  = ModeOf(self.shape);
+  const int     mode  = self.mode;
   const int64_t piece = indices[s] - indices[0];
   char         *p     = index + piece * 32;
   entries(v, self, order, chunk, [&](int k, bool own, int entry, int64_t start_of_row) {

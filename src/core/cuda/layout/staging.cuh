@@ -61,7 +61,7 @@ __device__ __forceinline__ int StageBlocks(const View<I> &v, int units, int64_t 
     const int     all = __shfl_sync(ALL, len, u), skip = __shfl_sync(ALL, first, u), n = __shfl_sync(ALL, count, u),
               to    = __shfl_sync(ALL, position, u);
     const auto copy = [&](int64_t p, int size, Scalar *s) {
-      for (int q = lane; q < size; q += WARP) Num::copy(s + q, a + (value_index ? value_index[p + q] : p + q));
+      for (int q = lane; q < size; q += WARP) CopyAsync(s + q, a + (value_index ? value_index[p + q] : p + q));
     };
     if (from < 0) continue;
     if (n == all)

@@ -27,23 +27,21 @@ constexpr int WidestPanel(int bs)
   while (width > 2 && width * bs * (int)sizeof(Scalar) > Tuning::COLUMNS_BYTES) width /= 2;
   return width;
 }
-// Returns of(k), where k is the panel width as a compile-time constant; kernels are compiled for some widths only
-template <int BS, class F> const void *OfWidth(int width, F of)
-{
-  if constexpr (WidestPanel(BS) >= 8) {
-    if (width == 8) return of(std::integral_constant<int, 8>());
-  }
-  if constexpr (WidestPanel(BS) >= 4) {
-    if (width == 4) return of(std::integral_constant<int, 4>());
-  }
-  return of(std::integral_constant<int, 2>());
-}
-// The kernel Of<V, BS>::Pick(width) for values of type V
-template <template <class V, int BS> class Of> const void *OfStored(bool single, int bs, int width)
+// Returns of(number of the type of the values, node size, panel width), the last two as compile-time constants. Kernels
+// are compiled for some widths only. ONE: the rows that are multiplied at a time without node blocks
+template <int ONE, class F> const void *ColumnsKernel(bool single, int bs, int width, F of)
 {
   return WithStored(single, [=](auto type) {
-    using V = decltype(type);
-    return WithNodeSize(bs, [=](auto size) { return Of<V, size>::Pick(width); });
+    return WithNodeSize(bs, [=](auto size) -> const void * {
+      constexpr int WIDEST = WidestPanel(size > 1 ? (int)size : ONE);
+      if constexpr (WIDEST >= 8) {
+        if (width == 8) return of(type, size, std::integral_constant<int, 8>());
+      }
+      if constexpr (WIDEST >= 4) {
+        if (width == 4) return of(type, size, std::integral_constant<int, 4>());
+      }
+      return of(type, size, std::integral_constant<int, 2>());
+    });
   });
 }
 inline int PanelWidth(int bs, int64_t count)
@@ -125,7 +123,7 @@ __device__ __forceinline__ void AddColumns(const Scalar (&a)[BATCH][ROWS * COLS]
 // Result() without a branch per form. With many sums, the branches would double the code. z is read if `add` is true
 __device__ __forceinline__ Scalar Sum(SpMVCudaForm form, bool add, const Scalar *z, Scalar d)
 {
-  return add ? Num::add(*z, form == SPMVCUDA_RESIDUAL ? Num::minus(d) : d) : d;
+  return add ? Num::add(*z, form == SPMVCUDA_RESIDUAL ? Negated(d) : d) : d;
 }
 
 // Writes a unit's sums, starting at its first row; z and y: the panel's first columns

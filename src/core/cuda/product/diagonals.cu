@@ -21,17 +21,24 @@ namespace {
 
 constexpr SpMVNames ENTRIES = SPMV_NAMES("CUDA diagonals"), NODES = SPMV_NAMES("CUDA diagonals of node blocks");
 
+// With 5 or 7 steps, the warps of products without inner products multiply several slices only if x and y take more
+// than 1/LOOPS_FROM of the L2 cache. 7 points on N^3, one slice / up to four, in us on an H200: equal values N = 90 6.2
+// / 7.4, 112 10.3 / 11.1, 128 19.0 / 16.9; random ones N = 90 12.3 / 13.1, 112 22.1 / 22.1, 128 36.2 / 35.6. Half of
+// 100^3 on each of two GPUs: 5.4 / 8.1, 8.9 / 12.0. With 3 steps, equal values: 6.0 / 4.9
+constexpr int LOOPS_FROM = 2;
+
 // ------------------------------------------------------------------------------------------------ store
 
 struct Diagonals : DiagonalStore {
   Kernel        kernel[EACH]; // for each use before EACH
+  bool          loops;        // warps of products without sums multiply several slices
   ColumnKernels columns;
 
   // The warps run in rounds of as many as fit on the multiprocessors. Takes the number of slices per warp with which
   // all rounds take the least time, where beginning a warp takes half as long as a slice
   cudaError_t ChooseSlicesOfWarp(int steps_of_kernel)
   {
-    int processors, most = Loops(steps_of_kernel) ? Tuning::DIAGONALS_SLICES : 1, least = INT_MAX;
+    int processors, most = MayLoop(steps_of_kernel) ? Tuning::DIAGONALS_SLICES : 1, least = INT_MAX;
     SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
     const int resident  = limits.diagonals_warps * processors;
     args.slices_of_warp = most;
@@ -45,12 +52,17 @@ struct Diagonals : DiagonalStore {
     return cudaSuccess;
   }
 
-  cudaError_t ChooseKernels()
+  cudaError_t ChooseKernels(const SpMVCudaCSR &csr)
   {
-    const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0, uniform ? SAME_LENGTH : ANY_LENGTH};
+    const int64_t    vectors = (csr.m + csr.n) * (int64_t)sizeof(Scalar);
+    DiagonalsVariant v       = {bs, bs == 1 && uniform ? args.steps : 0, uniform ? SAME_LENGTH : ANY_LENGTH, false};
+    int              cache;
+    SPMV_TRY(DeviceHas(cudaDevAttrL2CacheSize, &cache));
+    v.loops = v.steps == 3 || vectors > cache / LOOPS_FROM || !limits.diagonals_warps;
+    loops   = v.loops && MayLoop(v.steps);
     SPMV_TRY(ChooseSlicesOfWarp(v.steps));
-    for (Use use : {MULT, FUSED, DOT, DOTS})
-      kernel[use].Choose(HasSums(use)   ? DiagonalsWithSums(use, v)
+    for (Use use : {MULT, FUSED, DOTS})
+      kernel[use].Choose(use == DOTS    ? DiagonalsWithSums(v)
                          : single       ? DiagonalsSingle(use, v)
                          : use == FUSED ? DiagonalsFused(v)
                                         : ProductOf<Scalar, MULT>(v));
@@ -67,15 +79,15 @@ struct Diagonals : DiagonalStore {
 
   bool For(Use use, const Product &p, KernelCall *call) override
   {
-    if (use == EACH || (single && HasSums(use))) return false;
+    if (use == EACH || (single && use == DOTS)) return false;
     call->kernel = &kernel[use];
-    call->grid   = Blocks(args.slices, BLOCK / WARP * args.slices_of_warp);
+    call->grid   = Blocks(args.slices, BLOCK / WARP * (loops || use == DOTS ? args.slices_of_warp : 1));
     call->block  = BLOCK;
     // Boundary rows are often the first and the last ones: they are moved to the middle, when the halo has arrived
     const unsigned shift = use == FUSED ? call->grid / 2 : 0;
     Args          &own   = Arguments(*this, args, use, p, call);
     own.block_shift      = shift;
-    if (!HasSums(use)) own.last_blocks = LastBlocks(value.Bytes());
+    if (use != DOTS) own.last_blocks = LastBlocks(value.Bytes());
     return true;
   }
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override
@@ -113,7 +125,7 @@ cudaError_t DiagonalsCreate(const SpMVCudaCSR &csr, const Nodes &nodes, bool sin
   d->names  = nodes.bs > 1 ? NODES : ENTRIES;
   SPMV_TRY(d->Form(csr, limit, &formed, stream));
   if (!formed) return cudaSuccess;
-  SPMV_TRY(d->ChooseKernels());
+  SPMV_TRY(d->ChooseKernels(csr));
   *store = d.release();
   return cudaSuccess;
 }

@@ -18,7 +18,7 @@ struct FrequentPattern {
 struct DiagonalArgs {
   int units, slices;
   int steps; // per slice, if all have the same number; otherwise the most steps of a slice
-  // for kernels whose warps multiply several slices; 1 if there is none for this number of steps
+  // for kernels whose warps multiply several slices
   int         slices_of_warp;
   const int2 *pattern_of_slice; // x: first step of its pattern; y: marks of the first 32 steps, for single entries
   // the step at which the values of each slice begin, and the end of the last; used if slices differ in length
@@ -50,10 +50,12 @@ __host__ __device__ __forceinline__ unsigned Lanes(int2 step)
 // The number of steps of the slices: any number, or the same number for all
 enum Lengths { ANY_LENGTH, SAME_LENGTH };
 
-// What a kernel is compiled for: the size of node blocks, the number of steps, 0 for any number, and the lengths
+// What a kernel is compiled for: the size of node blocks, the number of steps, 0 for any number, the lengths, and
+// whether the warps of products without sums multiply several slices, if they may
 struct DiagonalsVariant {
   int     bs, steps;
   Lengths lengths;
+  bool    loops;
 };
 
 // What a fill reads and writes
@@ -91,8 +93,8 @@ private:
   kernel loads all kernels of its file, and that takes about 25 us for each of them on an H200.
 */
 const void *DiagonalsFused(const DiagonalsVariant &);
-const void *DiagonalsSingle(Use, const DiagonalsVariant &);   // MULT or FUSED, values stored as Single
-const void *DiagonalsWithSums(Use, const DiagonalsVariant &); // DOT or DOTS
+const void *DiagonalsWithSums(const DiagonalsVariant &);
+const void *DiagonalsSingle(Use, const DiagonalsVariant &); // MULT or FUSED, values stored as Single
 cudaError_t FillDiagonalsSingle(const SpMVCudaCSR &, const Nodes &, const FillArgs &, cudaStream_t);
 
 } // namespace spmv

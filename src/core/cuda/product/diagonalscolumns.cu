@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
       const V   *p      = ONCE && marked ? same + b * (BS * BS) : value + b * (WARP * BS * BS) + (marked ? 0 : lane);
 #pragma unroll
       for (int i = 0; i < BS * BS; i++)
-        v[b][i] = BATCH == 1 || b < left ? Traits<V>::stream(p + i * (ONCE && marked ? 1 : WARP)) : Traits<V>::zero();
+        v[b][i] = BATCH == 1 || b < left ? Stream(p + i * (ONCE && marked ? 1 : WARP)) : Traits<V>::zero();
     }
     Issue();
 #pragma unroll
@@ -94,18 +94,13 @@ __global__ void __launch_bounds__(DiagonalsShape<BS, K>::BLOCK,
                       y + again.first * panels.columns.ldy);
 }
 
-template <class V, int BS> struct OfColumns {
-  static const void *Pick(int width)
-  {
-    return OfWidth<BS>(width, [](auto k) { return (const void *)diagonals_columns<V, BS, decltype(k)::value>; });
-  }
-};
-
 } // namespace
 
 const void *DiagonalsColumns(bool single, int bs, int width)
 {
-  return OfStored<OfColumns>(single, bs, width);
+  return ColumnsKernel<1>(single, bs, width, [](auto type, auto size, auto k) {
+    return (const void *)diagonals_columns<decltype(type), decltype(size)::value, decltype(k)::value>;
+  });
 }
 
 } // namespace spmv

@@ -5,9 +5,9 @@
 
 namespace spmv {
 
-const void *DiagonalsWithSums(Use use, const DiagonalsVariant &variant)
+const void *DiagonalsWithSums(const DiagonalsVariant &variant)
 {
-  return use == DOT ? ProductOf<Scalar, DOT>(variant) : ProductOf<Scalar, DOTS>(variant);
+  return ProductOf<Scalar, DOTS>(variant);
 }
 
 } // namespace spmv

@@ -23,20 +23,20 @@ template <int COUNT> __device__ __forceinline__ bool HaveAllLanes(const int2 (&s
   return lanes == ALL;
 }
 
-// Whether the warps of a kernel multiply several slices one after the other. With 9 steps, 64 registers would not
+// Whether the warps of a kernel may multiply several slices one after the other. With 9 steps, 64 registers would not
 // suffice
-__host__ __device__ constexpr bool Loops(int steps)
+constexpr bool MayLoop(int steps)
 {
   return steps == 3 || steps == 5 || steps == 7;
 }
 
 // The threads that must fit on a multiprocessor, which limits the registers of a thread: 48, 56, 64 or 128. Complex
 // numbers would not fit in 64
-constexpr int Resident(int bs, int steps, Use use)
+constexpr int Resident(int bs, bool loops, Use use)
 {
   if (sizeof(Scalar) > 8 || bs > 1) return 512;
-  if (HasSums(use)) return 1024;
-  return Loops(steps) ? 1280 : 1024;
+  if (use == DOTS) return 1024;
+  return loops ? 1280 : 1024;
 }
 
 // Whether the kernel may wait for the previous one only before x is read. Node blocks would need more registers
@@ -100,7 +100,7 @@ template <class V, int BS, int STEPS> struct SliceProduct {
         if (BS == 1)
           v[b][i] = Traits<V>::template either<FULL>(marks, has, b, common + b, a + b * WARP);
         else
-          v[b][i] = in(b) ? Traits<V>::stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
+          v[b][i] = in(b) ? Stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
       }
     }
     // Keeps the loads of the values behind that of `pattern`; before, the compiler would drop the __syncwarp() in
@@ -186,12 +186,12 @@ template <class V, int BS, int STEPS> struct SliceProduct {
   Multiplies slice s. STEPS > 0: all slices have this many steps. Only with ANY_LENGTH do loads wait for first_value. V:
   the type of the stored values. sums: the inner products of the epilogue, to which it adds those of the unit
 */
-template <class V, int BS, int STEPS, Lengths LENGTHS, Use USE>
+template <class V, int BS, int STEPS, Lengths LENGTHS, bool LOOPS, Use USE>
 __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &arguments, int s, int2 pattern,
                                               SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y,
                                               PetscReal (&sums)[EpilogueOf<USE>::NUMBERS])
 {
-  constexpr bool UNIFORM = LENGTHS != ANY_LENGTH, LOOPS = Loops(STEPS);
+  constexpr bool UNIFORM = LENGTHS != ANY_LENGTH;
 
   const Args &args = ArgsOf(arguments);
   const int   unit = s * WARP + (int)(threadIdx.x % WARP);
@@ -206,9 +206,9 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   SliceProduct<V, BS, STEPS> product(args, s, pattern, first, form, x, unit);
   Scalar(&d)[BS] = product.d;
   product.AddAll(steps);
-  const Waited waited = LATE<BS> && !STEPS ? AwaitPrevious() : Waited::Before(); // if the slice has no steps
+  if (LATE<BS> && !STEPS) AwaitPrevious(); // if the slice has no steps
   // A lane past the end has no entry in any step. Without loops or inner products, it is not here
-  const bool writes = (!HasSums(USE) && !LOOPS) || unit < args.units;
+  const bool writes = (USE != DOTS && !LOOPS) || unit < args.units;
   if constexpr (USE == FUSED) {
     if (writes) DotOf(arguments)->template AddOffdiagonal<BS, 2>(slot, unit, d);
   }
@@ -222,18 +222,16 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if constexpr (USE == DOT)
-      AddTo(sums, Term(DotOf(arguments)->hermitian, LoadX(waited, x + (int64_t)unit * BS + i), d[i]));
   }
 }
 
 /*
-  A warp multiplies one slice, or with Loops() several, one after the other. There is a kernel for each use, because
+  A warp multiplies one slice, or with LOOPS several, one after the other. There is a kernel for each use, because
   warps with few steps run for so short a time that a few more instructions, or loads in a different order, make a
-  difference. DOT, DOTS (for a square matrix): all threads take part until the end.
+  difference. DOTS (for a square matrix): all threads take part until the end.
 */
-template <class V, int BS, int STEPS, Lengths LENGTHS, Use USE>
-__global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, USE) / BLOCK)
+template <class V, int BS, int STEPS, Lengths LENGTHS, bool LOOPS, Use USE>
+__global__ void __launch_bounds__(BLOCK, Resident(BS, LOOPS, USE) / BLOCK)
     diagonals(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Args &args  = ArgsOf(arguments);
@@ -248,9 +246,9 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, USE) / BLOCK)
   PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
   if (!LATE<BS> || !args.settled) AwaitPrevious();
   const auto multiply = [&](int s, int2 pattern) {
-    MultiplySlice<V, BS, STEPS, LENGTHS, USE>(arguments, s, pattern, form, x, z, y, sums);
+    MultiplySlice<V, BS, STEPS, LENGTHS, LOOPS, USE>(arguments, s, pattern, form, x, z, y, sums);
   };
-  if constexpr (Loops(STEPS)) {
+  if constexpr (LOOPS) {
     const int begin = warp * args.slices_of_warp, end = min(begin + args.slices_of_warp, args.slices);
     int2      next = begin < end ? LoadOrdered(args.pattern_of_slice + begin) : make_int2(0, 0);
 #pragma unroll 1
@@ -259,10 +257,10 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, USE) / BLOCK)
       next               = LoadOrdered(args.pattern_of_slice + min(s + 1, end - 1));
       multiply(s, pattern);
     }
-  } else if (HasSums(USE) ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
+  } else if (USE == DOTS ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
     multiply(warp, LoadOrdered(args.pattern_of_slice + warp));
   }
-  if constexpr (HasSums(USE)) {
+  if constexpr (USE == DOTS) {
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
   }
@@ -270,9 +268,10 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, USE) / BLOCK)
 
 // ------------------------------------------------------------------------------------------------ variants
 
-template <int BS_, int STEPS_, Lengths LENGTHS_> struct Variant {
+template <int BS_, int STEPS_, Lengths LENGTHS_, bool LOOPS_ = false> struct Variant {
   static constexpr int     BS = BS_, STEPS = STEPS_;
   static constexpr Lengths LENGTHS = LENGTHS_;
+  static constexpr bool    LOOPS   = LOOPS_;
 };
 
 // Returns f(Variant<...>()) for the variant of a matrix
@@ -280,9 +279,9 @@ template <class F> const void *WithVariant(const DiagonalsVariant &v, F f)
 {
   if (v.bs == 1 && v.lengths == SAME_LENGTH) {
     switch (v.steps) { // star and box stencils in one to three dimensions
-    case 3: return f(Variant<1, 3, SAME_LENGTH>());
-    case 5: return f(Variant<1, 5, SAME_LENGTH>());
-    case 7: return f(Variant<1, 7, SAME_LENGTH>());
+    case 3: return f(Variant<1, 3, SAME_LENGTH, true>());
+    case 5: return v.loops ? f(Variant<1, 5, SAME_LENGTH, true>()) : f(Variant<1, 5, SAME_LENGTH>());
+    case 7: return v.loops ? f(Variant<1, 7, SAME_LENGTH, true>()) : f(Variant<1, 7, SAME_LENGTH>());
     case 9: return f(Variant<1, 9, SAME_LENGTH>());
     }
   }
@@ -296,7 +295,9 @@ template <class V, Use USE> const void *ProductOf(const DiagonalsVariant &varian
 {
   return WithVariant(variant, [](auto t) {
     using T = decltype(t);
-    return (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, USE>;
+    // with sums, fewer warps leave fewer of them to add
+    constexpr bool LOOPS = T::LOOPS || (USE == DOTS && MayLoop(T::STEPS));
+    return (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, LOOPS, USE>;
   });
 }
 

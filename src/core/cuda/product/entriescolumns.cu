@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(BLOCK) by_rows(PanelArgs p, SpMVCudaForm, cons
   AwaitPrevious();
 #pragma unroll
   for (int q = 0; q < MAX_WIDTH; q++)
-    t[q] = q < p.count && row + lane < p.rows ? Num::stream(x + q * p.ld + row + lane) : Num::zero();
+    t[q] = q < p.count && row + lane < p.rows ? Stream(x + q * p.ld + row + lane) : Num::zero();
 #pragma unroll
   for (int q = 0; q < MAX_WIDTH; q++) mine[lane * TILE + q] = t[q];
   __syncwarp();
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
   for (int q = 0; q < MAX_WIDTH; q++) {
     const int e = q * WARP + lane, r = e >> log;
-    if (q < p.width && row + r < p.rows) mine[r * TILE + (e & (p.width - 1))] = Num::stream(from + (row << log) + e);
+    if (q < p.width && row + r < p.rows) mine[r * TILE + (e & (p.width - 1))] = Stream(from + (row << log) + e);
   }
   __syncwarp();
 #pragma unroll
@@ -111,7 +111,7 @@ __device__ __forceinline__ void StageUnits(const SliceArgs &args, const Slice &s
   for (int u = 0; u < 1 << MAX_LU; u++) {
     const int place = u * WARP + lane;
     // as bits
-    if (place < Units(self.shape)) CopyAsync((float *)to.unit + place, (const float *)args.order + self.first + place);
+    if (place < self.units) CopyAsync((float *)to.unit + place, (const float *)args.order + self.first + place);
   }
 }
 
@@ -130,7 +130,7 @@ template <class V>
 __device__ __forceinline__ void Stage(const SliceArgs &args, const Slice &self, int k0, int here, int lane,
                                       Staged<V> &to)
 {
-  const int   mode  = ModeOf(self.shape);
+  const int   mode  = self.mode;
   const char *index = args.index + (int64_t)self.index * 32;
   CopyPieces<sizeof(to.value)>(to.value, FirstValue((const V *)args.value, self) + k0 * WARP,
                                here * (int)(WARP * sizeof(V)), lane);
@@ -214,8 +214,8 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
   const Waited waited = AwaitPrevious();
   if (s >= args.slices) return;
   const Slice self = ReadSlice(args, s);
-  const int   U = 1 << LogU(self.shape), steps = self.steps * U;
-  const bool  part = IsPart(self.shape), sorted = args.order && !part;
+  const int   U = 1 << self.lu, steps = self.steps * U;
+  const bool  part = self.is_part, sorted = args.order && !part;
   Scalar      d[K];
 
   x += q;
@@ -258,14 +258,14 @@ __global__ void __launch_bounds__(BLOCK, (sizeof(Scalar) > 8 ? 512 : Tuning::ENT
       if (k0 < steps) continue;
 #pragma unroll 1
       for (bool again = part;; again = false) {
-        AddLanes<K>(WARP >> LogT(self.shape), d);
+        AddLanes<K>(WARP >> self.lt, d);
         if (!again) break;
         if (!AddParts<K>(arguments, lane, d)) return;
       }
 #pragma unroll
       for (int j = 0; j < K; j++) {
         const int place = u * WARP + j * GROUPS + mine;
-        if (place < Units(self.shape) && q < arguments.count) {
+        if (place < self.units && q < arguments.count) {
           const int r                    = sorted ? own.unit[place] : self.first + place;
           y[(int64_t)r * arguments.step] = Sum(form, z != nullptr, zs + r, d[j]);
         }

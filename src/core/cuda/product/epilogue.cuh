@@ -8,38 +8,17 @@
 
 namespace spmv {
 
-// The arguments for a product's kernel that also stores the sums of x'y of its warps. It is for CG; more general code
-// would cost CG time
-struct Dot {
-  static constexpr int NUMBERS = REALS;
-
-  bool       hermitian; // complex numbers: conjugate; if false, nothing is conjugated
-  PetscReal *partial;
-
-  // Stores the sums of the warp; v are this lane's. Nothing waits: if they were added here, every thread block would
-  // have to wait until its writes are visible
-  __device__ __forceinline__ void Store(PetscReal (&v)[NUMBERS]) const
-  {
-    const size_t warps = (size_t)gridDim.x * (blockDim.x / WARP),
-                 warp  = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
-#pragma unroll
-    for (int k = 0; k < REALS; k++) {
-#pragma unroll
-      for (int by = WARP / 2; by; by >>= 1) v[k] += __shfl_xor_sync(ALL, v[k], by);
-      if (threadIdx.x % WARP == 0) partial[k * warps + warp] = v[k];
-    }
-  }
-};
-
 /*
-  The same for BiCGStab. The kernel computes y = A x, or D A x if d is not NULL. Its warps store the sums first'y and,
-  if second is not NULL, also second'y, first'second and y'y. The first sum of all warps comes first, then the second
-  sum of all warps, and so on. The second factor is conjugated
+  The arguments for a product's kernel that also stores inner products. The kernel computes y = A x, or D A x if d is
+  not NULL. Its warps store the sums first'y and, if second is not NULL, also second'y, first'second and y'y. The first
+  sum of all warps comes first, then the second sum of all warps, and so on. Nothing waits: if they were added here,
+  every thread block would have to wait until its writes are visible
 */
 struct Dots {
   static constexpr int ONE = REALS, NUMBERS = 3 * REALS + 1;
 
-  bool          other; // first is not x
+  bool          other;     // first is not x
+  bool          hermitian; // complex numbers: y is conjugated; if false, nothing is conjugated
   PetscReal    *partial;
   const Scalar *first, *second, *d;
 
@@ -55,7 +34,7 @@ struct Dots {
   {
     if (d) y = Multiplied(d[row], y);
     const Scalar a = Num::ordered(first + row);
-    AddTo(v, Term(true, a, y));
+    AddTo(v, Term(hermitian, a, y));
     if (second) {
       const Scalar b = second[row];
       AddTo(v + REALS, Term(true, b, y));
@@ -98,14 +77,13 @@ struct Dots {
 };
 
 // What a kernel for this use has besides the product; for MULT, the type only gives the number of sums a size
-template <Use USE>
-using EpilogueOf = std::conditional_t<USE == DOTS, Dots, std::conditional_t<USE == FUSED, WithHalo, Dot>>;
+template <Use USE> using EpilogueOf = std::conditional_t<USE == DOTS, Dots, WithHalo>;
 template <class A, class D> struct WithDot {
   A args;
   D dot;
 };
 template <class A, Use USE>
-using ArgumentsOf = std::conditional_t<HasSums(USE) || USE == FUSED, WithDot<A, EpilogueOf<USE>>, A>;
+using ArgumentsOf = std::conditional_t<USE == DOTS || USE == FUSED, WithDot<A, EpilogueOf<USE>>, A>;
 
 // Puts the arguments of a store's kernel in place: with the epilogue or the exchange, and with what may be read of the
 // matrix before the previous kernel has ended. Adds the thread blocks that send to those of the grid
@@ -122,7 +100,6 @@ A &Arguments(const _n_SpMVCudaStore &store, const A &args, Use use, const Produc
     call->grid += p.exchange->blocks;
   }
   A &own      = use == DOTS    ? call->Take(WithDot<A, Dots>{args, *p.dots}).args
-                : use == DOT   ? call->Take(WithDot<A, Dot>{args, *p.dot}).args
                 : use == FUSED ? call->Take(WithDot<A, WithHalo>{args, halo}).args
                                : call->Take(args);
   own.settled = store.settled;
@@ -137,7 +114,7 @@ template <class A, class D> __device__ __forceinline__ const A &ArgsOf(const Wit
 {
   return a.args;
 }
-template <class A> __device__ __forceinline__ const Dot *DotOf(const A &)
+template <class A> __device__ __forceinline__ std::nullptr_t DotOf(const A &)
 {
   return nullptr;
 }

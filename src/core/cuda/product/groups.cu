@@ -34,9 +34,9 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
                                          SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Slice self  = ReadSlice(args, s);
-  const int   rows  = Rows(self.shape);
+  const int   rows  = self.Rows();
   const bool  wait  = args.settled;
-  int         first = IsPart(self.shape) || lane >= Units(self.shape) ? -1 : __ldg(args.order + self.first + lane);
+  int         first = self.is_part || lane >= self.units ? -1 : __ldg(args.order + self.first + lane);
   Scalar      d[MOST];
 
 #pragma unroll
@@ -51,8 +51,8 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
   case 7: add_group<V, 7>(args, self, lane, form, wait, x, d); break;
   default: add_group<V, 8>(args, self, lane, form, wait, x, d);
   }
-  const Waited waited = AwaitPrevious(); // if the slice has no steps
-  if (!AddLanes(args, self, lane, d, &first, !HasSums(USE), rows) || first < 0) return;
+  AwaitPrevious(); // if the slice has no steps
+  if (!AddLanes(args, self, lane, d, &first, USE != DOTS, rows) || first < 0) return;
   if constexpr (USE == FUSED) {
 #pragma unroll 1
     for (int i = 0; i < MOST; i++) { // the sums take turns in d[0], so that the code exists only once
@@ -69,7 +69,6 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
     const int r = first + i;
     if constexpr (USE == DOTS) d[i] = dot->Add(r, d[i], sums);
     y[r] = Result(form, z, r, d[i]);
-    if constexpr (USE == DOT) AddTo(sums, Term(dot->hermitian, LoadX(waited, x + r), d[i]));
   }
 }
 
@@ -89,7 +88,6 @@ const void *GroupsProduct(bool single, Use use)
   switch (use) {
   case MULT: return single ? (const void *)groups<Single, MULT> : (const void *)groups<Scalar, MULT>;
   case FUSED: return single ? (const void *)groups<Single, FUSED> : (const void *)groups<Scalar, FUSED>;
-  case DOT: return (const void *)groups<Scalar, DOT>;
   default: return (const void *)groups<Scalar, DOTS>;
   }
 }

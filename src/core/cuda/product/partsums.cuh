@@ -75,7 +75,7 @@ __device__ __forceinline__ void TakeSums(Scalar *place, int step, F has, Scalar 
   do {
     missing = false;
 #pragma unroll
-    for (int b = 0; b < COUNT; b++) sum[b] = has(b) ? Num::fresh(place + b * step) : Num::zero();
+    for (int b = 0; b < COUNT; b++) sum[b] = has(b) ? Fresh(place + b * step) : Num::zero();
 #pragma unroll
     for (int b = 0; b < COUNT; b++) missing = missing || Partial::is_vacant(sum[b]);
   } while (missing);

@@ -53,15 +53,6 @@ __device__ __forceinline__ Scalar LoadX(Waited, const InTile &, int64_t k)
 {
   return ((const Scalar *)spmv_shared)[k];
 }
-// An entry of x that belongs to a row
-__device__ __forceinline__ Scalar LoadOwn(Waited waited, const Scalar *x, int64_t row)
-{
-  return LoadX(waited, x + row);
-}
-__device__ __forceinline__ Scalar LoadOwn(Waited waited, const InTile &x, int64_t row)
-{
-  return LoadX(waited, x.x + row);
-}
 // Before x is read, with the first loads of the matrix under way
 template <class X>
 __device__ __forceinline__ Waited AwaitX(const X &, bool first_batch, bool wait, unsigned last_blocks)
@@ -86,14 +77,14 @@ __device__ __forceinline__ void AddEntries(const SliceArgs &args, const Slice &s
 {
   const int   steps = self.steps * U;
   const char *index = args.index + (int64_t)self.index * 32;
-  const bool  near  = MODE == NARROW || (MODE == EITHER && ModeOf(self.shape) == NARROW);
+  const bool  near  = MODE == NARROW || (MODE == EITHER && self.mode == NARROW);
   const int   none  = near ? (int)NO_COLUMN : -1;
 
   // FULL: all steps exist, so that there are no tests between the loads
   auto batch = [&](int k0, auto full) {
     constexpr bool FULL = decltype(full)::value;
     // for row groups
-    auto   has = [&](int k) { return FULL || k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)); };
+    auto   has = [&](int k) { return FULL || k < steps - 1 || (k == steps - 1 && lane < self.tail); };
     V      v[BATCH][ROWS * COLS];
     Scalar xs[BATCH][COLS];
     int    col[BATCH];
@@ -119,11 +110,10 @@ __device__ __forceinline__ void AddEntries(const SliceArgs &args, const Slice &s
       else if (MODE == NARROW)
         col[b] = in ? __ldcs((const unsigned short *)index + k * WARP + lane) : (int)NO_COLUMN;
       else
-        col[b] = in && (k < steps - 1 || lane < Tail(self.shape)) ? self.base + k * WARP + lane : -1;
+        col[b] = in && (k < steps - 1 || lane < self.tail) ? self.base + k * WARP + lane : -1;
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++) {
-        v[b][i] =
-            in ? Traits<V>::stream(value + ((int64_t)k * (ROWS * COLS) + i) * WARP, args.policy) : Traits<V>::zero();
+        v[b][i] = in ? Stream(value + ((int64_t)k * (ROWS * COLS) + i) * WARP, args.policy) : Traits<V>::zero();
       }
     }
     Issue();
@@ -163,14 +153,14 @@ __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &sel
                                          int *unit, bool parts, int rows = SUMS)
 {
   constexpr int FRESH = sizeof(Scalar) > 8 || SUMS > 1 ? 4 : 8; // partial sums that a lane loads at once
-  const int     alone = WARP >> LogT(self.shape);
+  const int     alone = WARP >> self.lt;
   for (int by = WARP / 2; by >= alone; by >>= 1) {
 #pragma unroll
     for (int i = 0; i < SUMS; i++) {
       if (i < rows) d[i] = Num::add(d[i], Num::down(d[i], by));
     }
   }
-  if (!parts || !IsPart(self.shape)) return true;
+  if (!parts || !self.is_part) return true;
   const int count = __ldg(args.parts + self.sums);
   Scalar   *place = args.partial + (int64_t)self.sums * SUMS;
   int       last  = 0;
@@ -205,7 +195,7 @@ __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &sel
   return true;
 }
 
-// A kernel whose warps multiply a slice each: multiply(slice, lane, sums). FUSED: its first thread blocks send. DOT,
+// A kernel whose warps multiply a slice each: multiply(slice, lane, sums). FUSED: its first thread blocks send.
 // DOTS: all threads take part until the end
 template <Use USE, class A, class F>
 __device__ __forceinline__ void EachSlice(const A &arguments, const Scalar *x, F multiply)
@@ -219,7 +209,7 @@ __device__ __forceinline__ void EachSlice(const A &arguments, const Scalar *x, F
   PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
   if (!args.settled) AwaitPrevious();
   if (s < args.slices) multiply(s, lane, sums);
-  if constexpr (HasSums(USE)) {
+  if constexpr (USE == DOTS) {
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
   }

@@ -30,7 +30,7 @@ __device__ __forceinline__ void add_slice(const Args &args, const Slice &self, i
                                           X x, Scalar (&d)[U * BS])
 {
   constexpr int BATCH = BS == 1 ? 8 : BS == 2 ? 4 : BS == 3 ? 2 : 1;
-  const int     mode  = ModeOf(self.shape);
+  const int     mode  = self.mode;
   const V      *value = FirstValue((const V *)args.value, self, BS * BS) + lane;
   if constexpr (std::is_same_v<X, InTile>)
     AddEntries<V, BS, BS, U, NARROW, BATCH>(args, self, value, lane, form, wait, x, d);
@@ -47,8 +47,8 @@ template <class V, int BS, Use USE, int U, class X>
 __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> *dot, PetscReal *sums,
                                         const Slice &self, int lane, SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
 {
-  const int  units = Units(self.shape);
-  const bool part  = U == 1 && IsPart(self.shape);
+  const int  units = self.units;
+  const bool part  = U == 1 && self.is_part;
   const bool wait  = args.settled;
   Scalar     d[U * BS];
   int        unit[U];
@@ -61,9 +61,9 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
     for (int i = 0; i < BS; i++) d[u * BS + i] = Num::zero();
   }
   add_slice<V, BS, U>(args, self, lane, form, wait, x, d);
-  const Waited waited = AwaitPrevious(); // if the slice has no steps
+  AwaitPrevious(); // if the slice has no steps
   if constexpr (U == 1) {
-    if (!AddLanes(args, self, lane, d, unit, !HasSums(USE))) return;
+    if (!AddLanes(args, self, lane, d, unit, USE != DOTS)) return;
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
@@ -75,10 +75,7 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
       for (int i = 0; i < BS; i++) d[u * BS + i] = dot->Add(r + i, d[u * BS + i], sums);
     }
 #pragma unroll
-    for (int i = 0; i < BS; i++) {
-      y[r + i] = Result(form, z, r + i, d[u * BS + i]);
-      if constexpr (USE == DOT) AddTo(sums, Term(dot->hermitian, LoadOwn(waited, x, r + i), d[u * BS + i]));
-    }
+    for (int i = 0; i < BS; i++) y[r + i] = Result(form, z, r + i, d[u * BS + i]);
   }
 }
 
@@ -89,7 +86,7 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
                                          SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Slice self = ReadSlice(args, s);
-  const int   lu   = MANY ? LogU(self.shape) : 0;
+  const int   lu   = MANY ? self.lu : 0;
   if (lu == 0)
     product<V, BS, USE, 1>(args, dot, sums, self, lane, form, x, z, y);
   else if constexpr (MANY) {
@@ -106,7 +103,7 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
 // 64 registers per thread
 template <int BS, bool MANY> constexpr int RESIDENT = BS > 1 || sizeof(Scalar) > 8 ? 2 : MANY ? 3 : 4;
 
-// DOT, DOTS: for a square matrix without parts of units
+// DOTS: for a square matrix without parts of units
 template <class V, int BS, bool MANY, Use USE>
 __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
     slices(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
@@ -143,7 +140,7 @@ __global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::T
     own.first = false;
   }
   if (own.first) own.Copy(wait, args.last_blocks); // the warp has no slice
-  if constexpr (HasSums(USE)) {
+  if constexpr (USE == DOTS) {
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
   }
@@ -176,7 +173,7 @@ __global__ void __launch_bounds__(FILL_BLOCK, 1024 / FILL_BLOCK)
   if (s >= args.slices) return;
   const Slice self = args.slice[s];
   // one row per unit, or one unit per lane
-  const int lt = LogT(self.shape), rows = Rows(self.shape), n = rows << LogU(self.shape);
+  const int lt = self.lt, rows = self.Rows(), n = rows << self.lu;
   V        *to = value + (int64_t)self.value * WARP + lane;
   for (int u = 0; u < n; u++) {
     LaneEntries e = lane_entries(v, self, args.order, chunk, rows > 1 ? 0 : u);
@@ -205,7 +202,7 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
 {
   const int         lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
   const Slice       self = args.slice[blockIdx.x];
-  const int         lt = LogT(self.shape), alone = WARP >> lt; // alone: lanes with different units
+  const int         lt = self.lt, alone = WARP >> lt; // alone: lanes with different units
   const LaneEntries e      = lane_entries(v, self, args.order, chunk, 0);
   V                *p      = value + (int64_t)self.value * (BS * BS * WARP) + lane;
   Scalar           *shared = (Scalar *)spmv_shared;
@@ -242,10 +239,7 @@ struct Slices : SlicedStore {
   {
     kernel[MULT].Choose(kernel_of(std::integral_constant<Use, MULT>()));
     kernel[FUSED].Choose(kernel_of(std::integral_constant<Use, FUSED>()));
-    if constexpr (std::is_same_v<V, Scalar>) {
-      kernel[DOT].Choose(kernel_of(std::integral_constant<Use, DOT>()));
-      kernel[DOTS].Choose(kernel_of(std::integral_constant<Use, DOTS>()));
-    }
+    if constexpr (std::is_same_v<V, Scalar>) kernel[DOTS].Choose(kernel_of(std::integral_constant<Use, DOTS>()));
   }
   template <class V, int BS, bool MANY = false> void TakeSlices()
   {
@@ -301,13 +295,13 @@ struct Slices : SlicedStore {
   // Sums have no order if the last warp to arrive adds the parts of a unit
   bool For(Use use, const Product &p, KernelCall *call) override
   {
-    if (use == EACH || (use == FUSED && some_rows) || (HasSums(use) && (single || some_rows || split))) return false;
+    if (use == EACH || (use == FUSED && some_rows) || (use == DOTS && (single || some_rows || split))) return false;
     call->kernel = &kernel[use];
     call->grid   = !args.slices ? 0 : tile ? (unsigned)tile.Size() : Grid();
     call->block  = tile ? TILE_BLOCK : BLOCK;
     call->shared = tile ? (size_t)most * sizeof(Scalar) : 0;
     Args &own    = Arguments(*this, args, use, p, call);
-    if (!HasSums(use)) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
+    if (use != DOTS) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
     return true;
   }
   unsigned Grid() const

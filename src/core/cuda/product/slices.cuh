@@ -15,63 +15,25 @@ constexpr unsigned NO_COLUMN = 0xffff;
 
 struct __align__(32) Slice
 {
-  unsigned value; // first step; for row groups, first step times rows, summed over the slices
-  unsigned index; // position of its columns, in pieces of 32 bytes
-  int      steps; // steps of each unit
-  unsigned shape; // see below
+  unsigned value;          // first step; for row groups, first step times rows, summed over the slices
+  unsigned index;          // position of its columns, in pieces of 32 bytes
+  int      steps;          // steps of each unit
+  unsigned lt : 3, lu : 2; // log2 of the lanes per unit, and of the units per lane
+  unsigned mode : 2;
+  bool     is_part : 1;
+  unsigned units : 9, tail : 6, : 1; // tail: lanes of the last step, for LINE and row groups
+  unsigned more : 3;                 // rows of each row group after the first
+  bool     has_groups : 1;
   int      first; // place of the first unit; for a part, its unit
   int      base;  // smallest column for NARROW, first column for LINE
   int      part;  // for a part: its number within the long unit
   int      sums;  // for a part: the first partial sum of its long unit
-};
-// A slice that was loaded in two halves
-__device__ __forceinline__ Slice AsSlice(int4 a, int4 b)
-{
-  return {(unsigned)a.x, (unsigned)a.y, a.z, (unsigned)a.w, b.x, b.y, b.z, b.w};
-}
-// shape: bits 0-2 log2 T, 3-4 log2 units per lane, 5-6 mode, 7 part, 8-16 units, 17-22 lanes of the last step (LINE,
-// row groups), 24-26 rows of a row group less 1, 27 row groups
-__host__ __device__ inline unsigned Shape(int lt, int lu, bool part, int units)
-{
-  return (unsigned)(lt | lu << 3 | part << 7 | units << 8);
-}
-__host__ __device__ inline int LogT(unsigned s)
-{
-  return s & 7;
-}
-__host__ __device__ inline int LogU(unsigned s)
-{
-  return s >> 3 & 3;
-}
-__host__ __device__ inline int ModeOf(unsigned s)
-{
-  return s >> 5 & 3;
-}
-__host__ __device__ inline bool IsPart(unsigned s)
-{
-  return s >> 7 & 1;
-}
-__host__ __device__ inline int Units(unsigned s)
-{
-  return s >> 8 & 511;
-}
-__host__ __device__ inline int Tail(unsigned s)
-{
-  return s >> 17 & 63;
-}
 
-__host__ __device__ inline unsigned GroupShape(int rows)
-{
-  return 1u << 27 | (unsigned)(rows - 1) << 24;
-}
-__host__ __device__ inline bool HasGroups(unsigned s)
-{
-  return s >> 27 & 1;
-}
-__host__ __device__ inline int Rows(unsigned s) // of each row group; 1 if there are none
-{
-  return (s >> 24 & 7) + 1;
-}
+  __host__ __device__ int Rows() const // of each row group; 1 if there are none
+  {
+    return more + 1;
+  }
+};
 
 // The first value of a slice in an array of values
 template <class V>
@@ -100,11 +62,12 @@ struct SliceArgs {
   const int   *list;        // of the tiles' columns: a slice has distances from its base in the list
 };
 
-// Fills may change a slice's shape
 __device__ __forceinline__ Slice ReadSlice(const SliceArgs &args, int s)
 {
-  const int4 *half = (const int4 *)(args.slice + s);
-  return AsSlice(LoadOrdered(half), LoadOrdered(half + 1));
+  const int4 *from = (const int4 *)(args.slice + s), half[2] = {LoadOrdered(from), LoadOrdered(from + 1)};
+  Slice       self;
+  memcpy(&self, half, sizeof(self));
+  return self;
 }
 
 // Products with several columns, one after the other in one kernel: `blocks` thread blocks for each column
@@ -188,7 +151,7 @@ __device__ __forceinline__ int Column(const Slice &self, int mode, const char *i
     const int distance = __ldcs((const unsigned short *)index + k * WARP + lane);
     return distance == (int)NO_COLUMN ? -1 : Far(list, self.base + distance);
   }
-  return k == steps - 1 && lane >= Tail(self.shape) ? -1 : self.base + k * WARP + lane;
+  return k == steps - 1 && lane >= self.tail ? -1 : self.base + k * WARP + lane;
 }
 
 // A lane's entries in one of its units of a slice: entry, entry + 2^lt, ... below end. They are counted in the CSR row
@@ -201,15 +164,14 @@ struct LaneEntries {
 template <class I>
 __device__ LaneEntries lane_entries(const View<I> &v, const Slice &self, const int *order, int chunk, int u)
 {
-  const int lane = threadIdx.x % WARP, lu = LogU(self.shape), alone = WARP >> LogT(self.shape),
-            r   = lu ? u * WARP + lane : lane % alone;
+  const int   lane = threadIdx.x % WARP, lu = self.lu, alone = WARP >> self.lt, r = lu ? u * WARP + lane : lane % alone;
   LaneEntries e = {0, lu ? 0 : lane / alone, 0, 0};
-  if (r < Units(self.shape)) {
-    const int unit = IsPart(self.shape) ? self.first : order ? order[self.first + r] : self.first + r;
+  if (r < self.units) {
+    const int unit = self.is_part ? self.first : order ? order[self.first + r] : self.first + r;
     e.start        = v.start(unit);
     e.end = e.len = v.len(unit);
   }
-  if (IsPart(self.shape)) {
+  if (self.is_part) {
     e.entry += self.part * chunk;
     e.end = min(e.end, (self.part + 1) * chunk);
   }
@@ -221,7 +183,7 @@ __device__ LaneEntries lane_entries(const View<I> &v, const Slice &self, const i
 template <class I, class F>
 __device__ void entries(const View<I> &v, const Slice &self, const int *order, int chunk, F f)
 {
-  const int lt = LogT(self.shape), U = 1 << LogU(self.shape);
+  const int lt = self.lt, U = 1 << self.lu;
   for (int u = 0; u < U; u++) {
     LaneEntries e = lane_entries(v, self, order, chunk, u);
     for (int k = 0; k < self.steps; k++, e.entry += 1 << lt) f(k * U + u, e.entry < e.end, e.entry, e.start);

@@ -25,7 +25,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
                                         const Scalar *z, Scalar *y)
 {
   constexpr int BATCH = SlicesShape<ROWS, COLS, K>::BATCH, GROUP = SlicesShape<ROWS, COLS, K>::GROUP;
-  const int     steps = self.steps, mode = ModeOf(self.shape);
+  const int     steps = self.steps, mode = self.mode;
   const char   *index = arguments.args.index + (int64_t)self.index * 32;
   Scalar        d[K][ROWS];
 
@@ -41,13 +41,12 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
     bool   has[BATCH];
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      const int  k = k0 + b;
-      const bool in =
-          COLS == 1 ? k < steps - 1 || (k == steps - 1 && lane < Tail(self.shape)) : BATCH == 1 || k < steps;
-      col[b] = in ? Column(self, mode, index, arguments.args.list, k, steps, lane) : -1;
+      const int  k  = k0 + b;
+      const bool in = COLS == 1 ? k < steps - 1 || (k == steps - 1 && lane < self.tail) : BATCH == 1 || k < steps;
+      col[b]        = in ? Column(self, mode, index, arguments.args.list, k, steps, lane) : -1;
 #pragma unroll
       for (int i = 0; i < ROWS * COLS; i++)
-        v[b][i] = in ? Traits<V>::stream(value + ((int64_t)k * stride + i) * WARP) : Traits<V>::zero();
+        v[b][i] = in ? Stream(value + ((int64_t)k * stride + i) * WARP) : Traits<V>::zero();
     }
     Issue();
 #pragma unroll
@@ -60,7 +59,7 @@ __device__ __forceinline__ void product(const Args &arguments, const Slice &self
     AddColumns<ROWS, BATCH, K, GROUP, COLS>(a, has, col, waited, x, arguments.panels, d);
   }
 #pragma unroll 1
-  for (int by = WARP / 2; by >= WARP >> LogT(self.shape); by >>= 1) {
+  for (int by = WARP / 2; by >= WARP >> self.lt; by >>= 1) {
 #pragma unroll
     for (int q = 0; q < K; q++) {
 #pragma unroll
@@ -77,10 +76,8 @@ __device__ __forceinline__ void nodes(const Args &arguments, const Slice &self, 
 {
   const SliceArgs &args  = arguments.args;
   const V         *value = (const V *)args.value + (int64_t)self.value * (WARP * BS * BS) + lane;
-  const int        unit  = lane >= Units(self.shape) ? -1
-                           : args.order              ? __ldg(args.order + self.first + lane)
-                                                     : self.first + lane;
-  auto             row   = [&](int u) { return (int64_t)u * BS; };
+  const int unit = lane >= self.units ? -1 : args.order ? __ldg(args.order + self.first + lane) : self.first + lane;
+  auto      row  = [&](int u) { return (int64_t)u * BS; };
   product<V, BS, BS, K>(arguments, self, value, BS * BS, unit, row, lane, form, waited, x, z, y);
 }
 
@@ -90,9 +87,9 @@ template <class V, int K>
 __device__ __forceinline__ void groups(const Args &arguments, const Slice &self, int lane, SpMVCudaForm form,
                                        Waited waited, const Scalar *x, const Scalar *z, Scalar *y)
 {
-  const int rows  = Rows(self.shape);
+  const int rows  = self.Rows();
   const V  *value = (const V *)arguments.args.value + (int64_t)self.value * WARP + lane;
-  const int first = lane >= Units(self.shape) ? -1 : __ldg(arguments.args.order + self.first + lane);
+  const int first = lane >= self.units ? -1 : __ldg(arguments.args.order + self.first + lane);
   for (int i = 0, n; i < rows; i += n) { // n: pieces of nearly equal size
     const int pieces = (rows - i + GROUP_PIECE - 1) / GROUP_PIECE;
     n                = (rows - i + pieces - 1) / pieces;
@@ -130,19 +127,13 @@ __global__ void __launch_bounds__(ColumnsBlock(BS > 1 ? BS : GROUP_PIECE),
     groups<V, K>(arguments, self, lane, form, waited, x, z, y);
 }
 
-template <class V, int BS> struct OfColumns {
-  static const void *Pick(int width)
-  {
-    return OfWidth<(BS > 1 ? BS : GROUP_PIECE)>(
-        width, [](auto k) { return (const void *)slices_columns<V, BS, decltype(k)::value>; });
-  }
-};
-
 } // namespace
 
 const void *SlicesColumns(bool single, int bs, int width)
 {
-  return OfStored<OfColumns>(single, bs, width);
+  return ColumnsKernel<GROUP_PIECE>(single, bs, width, [](auto type, auto size, auto k) {
+    return (const void *)slices_columns<decltype(type), decltype(size)::value, decltype(k)::value>;
+  });
 }
 
 } // namespace spmv

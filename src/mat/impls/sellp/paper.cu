@@ -52,13 +52,13 @@ __global__ void sellp_paper(Sliced s, SpMVCudaForm form, const Scalar *__restric
     int           kk;
     for (kk = 0; kk < max_ - 1; kk += 2, colind += 2 * block, values += 2 * block) {
       const int    i1 = __ldcs(colind), i2 = __ldcs(colind + block);
-      const Scalar v1 = Num::stream(values), v2 = Num::stream(values + block), x1 = Entry(i1, x), x2 = Entry(i2, x);
+      const Scalar v1 = Stream(values), v2 = Stream(values + block), x1 = Entry(i1, x), x2 = Entry(i2, x);
       dot = Num::fma(Conjugated(form, v1), x1, dot);
       dot = Num::fma(Conjugated(form, v2), x2, dot);
     }
     if (kk < max_) {
       const int    i1 = __ldcs(colind);
-      const Scalar v1 = Num::stream(values);
+      const Scalar v1 = Stream(values);
       dot             = Num::fma(Conjugated(form, v1), Entry(i1, x), dot);
     }
   }
