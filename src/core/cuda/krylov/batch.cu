@@ -336,7 +336,8 @@ Sliced _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt 
   const int        lanes = 1 << best.shift, count = (int)best.pieces.size();
   std::vector<int> now, tails(n + 1); // the first of a row's other pieces
   for (int r = 0; r < n; r++) tails[r + 1] = tails[r] + std::max(0, (int)(i[r + 1] - i[r]) - 1) / best.cut;
-  for (int cluster = 1; cluster <= clusters; cluster *= 2) {
+  // the products of a larger cluster with pieces took longer than with the rows where they are
+  for (int cluster = 1; cluster <= std::min(clusters, best.cut < INT_MAX ? 2 : CLUSTER_MOST); cluster *= 2) {
     long long begin[CLUSTER_MOST] = {}, most = 0;
     now.clear();
     for (size_t s = 0; s < best.steps.size(); s++) {
@@ -381,6 +382,12 @@ LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entri
     l.near    = (size_t)entries * (sizeof(Scalar) + sizeof(uint16_t)) <= l.words * sizeof(Scalar);
     l.entries = entries;
     if (l.Bytes() > most / 2) l.near = false;
+  } else if (o.method != SPMV_BATCH_LU && rows < 65536) { // as many entries as have room
+    l.near = true;
+    if (l.Bytes() > most / 2)
+      l.near = false;
+    else
+      l.entries = std::min(entries, (int)((most - l.Bytes()) / (sizeof(Scalar) + sizeof(uint16_t))) & ~(WARP - 1));
   }
   if (!l.held && !l.near) {
     l.entries = 0;
@@ -403,7 +410,7 @@ cudaError_t _n_SpMVCudaBatch::Finish(const SpMVBatchOptions &o, Launch &l, cudaS
   const bool one = l.threads == WARP;
   l.kernel       = l.cluster > 1 ? cluster::Kernel(o.method)
                    : l.held      ? one ? heldwarp::Kernel(o.method) : held::Kernel(o.method)
-                        : l.near ? one ? warp::Kernel(o.method) : near::Kernel(o.method)
+                        : l.near ? one && o.method == SPMV_BATCH_GMRES ? warp::Kernel(o.method) : near::Kernel(o.method)
                                  : away::Kernel(o.method, l.direct);
   l.shared       = l.Bytes();
   l.blocks       = (int)l.systems.size() * std::max(1, l.cluster);

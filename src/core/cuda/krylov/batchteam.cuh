@@ -6,7 +6,8 @@
                memory in slices
     TEAM_CLUSTER  HELD, and the team is a cluster of thread blocks: each has a part of the rows. All write to the copy
                that each has of the vector that is multiplied, and of the sums
-    TEAM_NEAR  the matrix is copied to shared memory as it is; for GMRES
+    TEAM_NEAR  the matrix is copied to shared memory as it is; unless TEAM_WARP, perhaps only a part of it: other rows
+               are read where they are
   Without HELD and TEAM_NEAR the matrix is not copied, and LU is one of the methods
 */
 
@@ -158,9 +159,10 @@ using Out    = Scalar *;
 struct Matrix {
   int                   n, shift; // 2^shift threads multiply a row
   const int            *i;
-  const Scalar         *a; // with TEAM_NEAR
+  const Scalar         *a; // in shared memory: the rows that end before entry `near`
   const uint16_t       *j;
-  const Scalar         *values; // where they are
+  int                   near;
+  const Scalar         *values; // where they are: all rows
   const PetscInt       *columns;
   PetscInt              first;
   mutable const Scalar *dense; // a copy of the matrix, column by column, or NULL
@@ -204,7 +206,7 @@ template <class F> static __device__ __forceinline__ void EachOfRow(const Matrix
 {
   const int end = A->i[r + 1];
   int       k   = A->i[r] + first;
-  if (TEAM_NEAR) {
+  if (TEAM_NEAR && (TEAM_WARP || end <= A->near)) {
     for (; k < end; k += step) f((int)A->j[k], A->a[k]);
   } else {
   #pragma unroll 4
@@ -335,15 +337,21 @@ static __device__ __forceinline__ void CopyRows(Team *t, const BatchArgs &g, Pet
                    count = piece < 0 ? 0 : min(g.i[row + r + 1] - from, (PetscInt)cut);
     const unsigned slice = A->slices[place / WARP * lanes + at % lanes];
     const int      to = (int)(slice & 0xffff) * WARP + (at & ~(lanes - 1)), end = (int)(slice >> 16) << A->shift;
+    Scalar         diagonal = Num::zero();
+    bool           has      = false;
   #pragma unroll 4
     for (int e = lane % LANES; e < end; e += LANES) {
       const bool   is = e < count;
       const Scalar v  = is ? Read(g.a + from + e) : Num::zero();
       const int    c = is ? (int)(g.j[from + e] - row) : 0, q = to + (e >> A->shift) * WARP + (e & (lanes - 1));
-      for (int rank = 0; rank < RANKS(t) && is && c == r; rank++) AT(A->x, rank)[r] = v; // another may have the row
+      if (is && c == r) {
+        diagonal = v;
+        has      = true;
+      }
       A->a[q] = v;
       A->j[q] = (uint16_t)c;
     }
+    for (int rank = 0; rank < RANKS(t) && has; rank++) AT(A->x, rank)[r] = diagonal; // another may have the first piece
   }
 }
 
@@ -395,7 +403,8 @@ static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int, Pe
   Scalar        *memory = (Scalar *)spmv_shared, *a = memory + g.words;
   int           *offsets = (int *)(a + g.entries);
   uint16_t      *columns = (uint16_t *)(offsets + g.rows + 1);
-  for (int k = t->id; k < entries; k += t->size) {
+  A->near                = min(entries, g.entries);
+  for (int k = t->id; k < A->near; k += t->size) {
     a[k]       = Read(g.a + base + k);
     columns[k] = (uint16_t)(g.j[base + k] - row);
   }
@@ -485,7 +494,7 @@ template <int K = 0> static const void *Factor(int rows)
 static const void *Kernel(SpMVBatchMethod method, int rows = 0)
 {
   switch (method) {
-#if !TEAM_NEAR
+#if HELD || !TEAM_WARP
   case SPMV_BATCH_CG: return (const void *)Solve<SPMV_BATCH_CG>;
   case SPMV_BATCH_BCGS: return (const void *)Solve<SPMV_BATCH_BCGS>;
 #endif
