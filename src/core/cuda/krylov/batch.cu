@@ -41,6 +41,7 @@ constexpr int TEAM_MOST    = 512;  // threads
 constexpr int HELD_ROWS    = 2;    // of a thread, see HELD
 constexpr int SUMS_SHARED  = 5120; // the most bytes of static shared memory, for the sums of the warps
 constexpr int CLUSTER_MOST = 4;    // thread blocks of a cluster
+constexpr int LONGEST      = 100;  // entries of rows that a thread multiplies, see Slice()
 
 __device__ void Report(const BatchArgs &g, int p, const SpMVBatchResult &result)
 {
@@ -274,7 +275,7 @@ struct Slicing {
   std::vector<Piece> pieces;
   std::vector<int>   steps; // of the slices
   int                cut, shift, blocks;
-  long long          cost = -1;
+  long long          cost = -1, most = 0; // most: steps of the longest block
 
   // Pieces of up to `cut` entries
   Slicing(int n, const PetscInt *i, int cut_) : cut(cut_)
@@ -292,7 +293,7 @@ struct Slicing {
     std::vector<int> now;
     for (int s = 0; s <= 5; s++) {
       const int lanes = 1 << s;
-      long long all = 0, most = 0; // steps of all blocks, and of the longest one
+      long long all = 0, longer = 0; // steps of all blocks, and of the longest one
       now.clear();
       for (int b = 0; b < blocks; b++) {
         const long long before = all;
@@ -301,12 +302,13 @@ struct Slicing {
           now.push_back(q < pieces.size() ? (pieces[q].length + lanes - 1) >> s : 0);
           all += now.back();
         }
-        most = std::max(most, all - before);
+        longer = std::max(longer, all - before);
       }
       // reads of shared memory, exchanges, and what the other warps wait for
-      const long long c = adding + 5 * all + 4LL * s * blocks * lanes + 10 * most + lanes * (20 + 10 * s);
+      const long long c = adding + 5 * all + 4LL * s * blocks * lanes + 10 * longer + lanes * (20 + 10 * s);
       if (cost >= 0 && c >= cost) continue;
       cost  = c;
+      most  = longer;
       shift = s;
       steps = now;
     }
@@ -328,11 +330,14 @@ Sliced _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt 
   for (int r = 0; r < n; r++) longest = std::max(longest, (int)(i[r + 1] - i[r]));
   Slicing best(n, i, INT_MAX);
   // a few long rows, for which the others would wait, are cut
-  if (n * (long long)longest > 4 * (long long)(i[n] - i[0]))
+  if (n * (long long)longest > 4 * (long long)(i[n] - i[0])) {
     for (int cut = WARP; cut < longest; cut *= 2) {
       Slicing s(n, i, cut);
-      if (s.cost < best.cost && (int)s.pieces.size() <= HELD_ROWS * TEAM_MOST * clusters) best = std::move(s);
+      if (s.cost < best.cost && (int)s.pieces.size() <= HELD_ROWS * TEAM_MOST * std::min(clusters, 2))
+        best = std::move(s);
     }
+    if (best.cut == INT_MAX && best.most > LONGEST) return {}; // the other kernels let all threads multiply a row
+  }
   const int        lanes = 1 << best.shift, count = (int)best.pieces.size();
   std::vector<int> now, tails(n + 1); // the first of a row's other pieces
   for (int r = 0; r < n; r++) tails[r + 1] = tails[r] + std::max(0, (int)(i[r + 1] - i[r]) - 1) / best.cut;
