@@ -53,23 +53,13 @@ static PetscErrorCode AddDiagonal(Problem *P)
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc3(P->n + 1, &i, P->i[P->n] + P->n, &j, P->i[P->n] + P->n, &a));
   i[0] = 0;
-  for (PetscInt r = 0; r < P->n; r++) {
-    PetscBool done = PETSC_FALSE;
+  for (PetscInt r = 0, k = 0; r < P->n; r++) {
+    for (PetscBool done = PETSC_FALSE; k < P->i[r + 1] || !done; at++) {
+      const PetscBool is = (PetscBool)(k < P->i[r + 1] && (done || P->j[k] <= r)); /* otherwise the diagonal is next */
 
-    for (PetscInt k = P->i[r]; k < P->i[r + 1]; k++) {
-      if (!done && P->j[k] >= r) {
-        if (P->j[k] > r) {
-          j[at]   = r;
-          a[at++] = 1;
-        }
-        done = PETSC_TRUE;
-      }
-      j[at]   = P->j[k];
-      a[at++] = P->a[k];
-    }
-    if (!done) {
-      j[at]   = r;
-      a[at++] = 1;
+      j[at] = is ? P->j[k] : r;
+      a[at] = is ? P->a[k++] : 1;
+      done  = (PetscBool)(done || j[at] == r);
     }
     i[r + 1] = at;
   }

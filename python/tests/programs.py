@@ -204,7 +204,7 @@ def batch_sharing():
     same = [first * (p + 1) for p in range(6)]
     for sharing, found, problems in (
         (None, Sharing.PATTERN, same),
-        (Sharing.NONE, Sharing.NONE, same),
+        (Sharing.NONE, Sharing.PATTERN, same),  # it is found
         (Sharing.PATTERN, Sharing.PATTERN, same),
         (Sharing.VALUES, Sharing.VALUES, [first] * 6),
         (Sharing.PATTERN, Sharing.PATTERN, [first]),

@@ -20,7 +20,7 @@
                         with HELD instead Multiply() and MultiplySizes(), as below
     HAS_LU              whether LU is one of the methods, for which there are also
     EACH2(i, j, from, n)         a loop over pairs of indices
-    Largest(team, v, *at)        the largest v of the team, and its `at`, the smallest one if several threads have it
+    Pivot(team, column, k, n)    the row from k on in which the largest entry is, or nearly so; NaN is the largest
     MatrixDense(team, matrix, n, a)  a[j * n + i] = A(i, j); ends with a Sync()
     Direct(team, system, rows)   adds the solution of A y = r to x, for up to `rows` rows. Returns why it cannot, or 0
 
@@ -316,22 +316,9 @@ FN int BatchFactor(Team *t, const System *s)
 
   MatrixDense(t, s->A, n, a);
   for (int k = 0; k < n; k++) {
-    Scalar   *column = a + (size_t)k * n;
-    PetscReal most   = -1;
-    int       at     = k;
-    Scalar    inverse;
+    Scalar   *column = a + (size_t)k * n, inverse;
+    const int at     = Pivot(t, column, k, n);
 
-    EACH(i, n)
-    {
-      const PetscReal size = i < k ? -1 : PetscAbsReal(RE(column[i])) + PetscAbsReal(IM(column[i]));
-
-      /* a NaN is larger than any number */
-      if (size > most || (size != size && most == most)) {
-        most = size;
-        at   = i;
-      }
-    }
-    Largest(t, most, &at);
     if (ISZERO(column[at])) return 0;
     inverse = SCALAR(1, 0) / column[at];
     if (LEADER) pivot[k] = at;
@@ -355,8 +342,7 @@ FN int BatchFactor(Team *t, const System *s)
   return 1;
 }
 
-/* Adds the solution of A y = r to x; r is overwritten. If Direct() can solve the system, there are factors only if its
-   solution did not pass the test */
+/* Adds the solution of A y = r to x; r is overwritten */
 FN int CycleLU(Team *t, System *s, int rows)
 {
   const int     n     = s->n;
@@ -364,8 +350,8 @@ FN int CycleLU(Team *t, System *s, int rows)
   const int    *pivot = (const int *)(a + (size_t)n * n);
   Scalar       *r     = s->r;
 
-  if (s->its++ == 0 && rows) return Direct(t, s, rows);
-  if (s->its == (rows ? 2 : 1) && !BatchFactor(t, s)) return SPMV_BATCH_SINGULAR;
+  if (s->its++ == 0 && !rows && !BatchFactor(t, s)) return SPMV_BATCH_SINGULAR;
+  if (rows) return Direct(t, s, rows);
   Sync(t);
   if (LEADER) {
     for (int k = 0; k < n; k++) {

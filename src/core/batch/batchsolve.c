@@ -26,7 +26,6 @@
     for (int i = (from); i < (n); i++)
 #define Sync(team)            (void)(team)
 #define Sums(team, count, s)  (void)(team)
-#define Largest(team, v, at)  (void)(team)
 #define Direct(team, s, rows) 0
 
 /* The fewest systems of one pattern that are solved together, and the most vectors of eight numbers they may use
@@ -78,6 +77,22 @@ FN void MatrixDense(Team *t, const struct Matrix *A, int n, Scalar *a)
   for (int r = 0; r < n; r++) {
     for (PetscInt k = A->i[r]; k < A->i[r + 1]; k++) a[(size_t)(A->j[k] - A->first) * (size_t)n + (size_t)r] += A->a[k];
   }
+}
+
+FN int Pivot(Team *t, const Scalar *column, int k, int n)
+{
+  PetscReal most = -1;
+  int       at   = k;
+
+  for (int i = k; i < n; i++) {
+    const PetscReal size = PetscAbsReal(RE(column[i])) + PetscAbsReal(IM(column[i]));
+
+    if (size > most || (size != size && most == most)) {
+      most = size;
+      at   = i;
+    }
+  }
+  return at;
 }
 
 #include "batchmethods.h"

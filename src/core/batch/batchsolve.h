@@ -71,7 +71,7 @@ typedef struct {
   int             least, most; /* iterations */
   SpMVBatchReason reason;      /* the smallest value: the reason of a failure if there is one */
   int             failed;      /* systems */
-  PetscReal       norm;        /* the largest one, or NaN */
+  double          norm;        /* the largest one, or NaN */
 } SpMVBatchSummary;
 
 /* System p has the rows first[p] to first[p + 1] - 1 of A, and the same columns. d: for SPMV_BATCH_GIVEN. Fails only

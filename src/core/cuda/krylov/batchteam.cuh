@@ -19,7 +19,7 @@ struct Team {
   int rank, ranks;
 #endif
 #if HELD
-  int row[HELD_ROWS]; // n: none
+  int row[HELD_ROWS]; // from n on: another piece of a row, or NONE
 #endif
 };
 
@@ -67,11 +67,14 @@ using Out = Vector &;
 /*
   Slices: 2^shift threads multiply a row. A block of 32 rows has 2^shift slices: the first has those that are the first
   of each 2^shift rows, and so on; their lengths are about the same. A slice has the entries for its first 32 threads,
-  then those for the second time, and so on; zeros fill it up. The thread blocks of a cluster take blocks in turn
+  then those for the second time, and so on; zeros fill it up. The thread blocks of a cluster take blocks in turn.
+  Long rows may be cut into pieces, which are then multiplied like rows: the sums of all but the first follow the vector
 */
+constexpr int NONE = INT_MAX;
 struct Matrix {
-  int             n, shift;
+  int             n, shift, places;
   const unsigned *slices; // where each begins, in units of 32 entries, and from bit 16 on how many
+  const unsigned *others; // of each place: where the row's other pieces begin, and from bit 16 on how many. NULL: none
   Scalar         *a;      // in shared memory
   uint16_t       *j;
   Scalar         *x;
@@ -81,6 +84,25 @@ struct Matrix {
 static __device__ __forceinline__ int Place(const Team *t, int k)
 {
   return ((k * t->size + t->id) / WARP * RANKS(t) + RANK(t)) * WARP + t->id % WARP;
+}
+
+// Adds the sums of the other pieces of each row
+static __device__ __forceinline__ void AddPieces(Team *t, const Matrix *A, Out y)
+{
+  EACH(k, A->n)
+  {
+    if (ROW(k) < A->n || ROW(k) == NONE) continue;
+    for (int rank = 0; rank < RANKS(t); rank++) AT(A->x, rank)[ROW(k)] = y[k];
+    y[k] = Num::zero();
+  }
+  Sync(t);
+  EACH(k, A->n)
+  {
+    if (ROW(k) >= A->n) continue;
+    const unsigned others = A->others[Place(t, k)], begin = (unsigned)A->n + (others & 0xffff);
+  #pragma unroll 4
+    for (unsigned q = begin; q < begin + (others >> 16); q++) y[k] = Num::add(y[k], A->x[q]);
+  }
 }
 
 // y = A B x if `on`; z = |A| |x|. The vector in shared memory may be overwritten after the next Sync()
@@ -97,7 +119,7 @@ static __device__ __forceinline__ void Product(Team *t, const Matrix *A, bool on
     const int place = Place(t, k);
     y[k]            = Num::zero();
     if (SIZES) z[k] = Num::zero();
-    if ((place & ~(WARP - 1)) >= A->n) continue;
+    if ((place & ~(WARP - 1)) >= A->places) continue;
     for (int l = 0; l < lanes; l++) {
       const unsigned slice = A->slices[place / WARP * lanes + l];
       const int      begin = (int)(slice & 0xffff) * WARP + t->id % WARP, end = begin + (int)(slice >> 16) * WARP;
@@ -113,11 +135,16 @@ static __device__ __forceinline__ void Product(Team *t, const Matrix *A, bool on
         sum = Num::add(sum, Num::exchange(sum, by));
         if (SIZES) size += Traits<PetscReal>::exchange(size, by);
       }
-      if (lane != l || ROW(k) >= A->n) continue;
+      if (lane != l || ROW(k) == NONE) continue;
       y[k] = sum;
       if (SIZES) z[k] = MakeScalar(size, 0);
     }
   }
+  if (!A->others) return;
+  AddPieces(t, A, y);
+  if (!SIZES) return;
+  Sync(t);
+  AddPieces(t, A, z);
 }
   #define Multiply(t, s, on, v, y)         Product<false>(t, (s)->A, on, (s)->d, v, y, y)
   #define MultiplySizes(t, s, v, y, sizes) Product<true>(t, (s)->A, false, (s)->d, v, y, sizes)
@@ -221,38 +248,25 @@ static __device__ __forceinline__ void Product(Team *t, const Matrix *A, const S
 #endif
 
 #if HAS_LU
-// NaN is larger than any number
-static __device__ __forceinline__ void Larger(PetscReal v, int from, PetscReal *most, int *at)
+static __device__ __forceinline__ int Pivot(Team *t, const Scalar *column, int k, int n)
 {
-  const bool nan = v != v, mine = *most != *most;
-  if (nan == mine && !nan ? v > *most || (v == *most && from < *at) : nan && (!mine || from < *at)) {
-    *most = v;
-    *at   = from;
-  }
-}
-
-static __device__ __forceinline__ void Largest(Team *t, PetscReal v, int *at)
-{
-  #pragma unroll
-  for (int by = WARP / 2; by; by /= 2)
-    Larger(Traits<PetscReal>::exchange(v, by), __shfl_xor_sync(ALL, *at, by), &v, at);
-  if (TEAM_WARP) return;
-  const int  warps = t->size / WARP;
-  PetscReal *p     = t->partial + t->turn * BATCH_SUMS * warps;
+  unsigned  best  = 0; // the size, and 0xffff - row: there are fewer rows, as an int counts the entries
+  const int warps = t->size / WARP;
+  unsigned *p     = (unsigned *)(t->partial + t->turn * BATCH_SUMS * warps); // as in Sums()
   t->turn ^= 1;
-  if (t->id % WARP == 0) {
-    p[t->id / WARP]                    = v;
-    ((int *)(p + warps))[t->id / WARP] = *at;
-  }
+  EACH(i, n)
+  if (i >= k) best = max(best, (SizeOf(column[i]) & ~0xffffu) | (unsigned)(0xffff - i));
+  best = __reduce_max_sync(ALL, best);
+  if (t->id % WARP == 0) p[t->id / WARP] = best;
   __syncthreads();
-  for (int w = 0; w < warps; w++) Larger(p[w], ((int *)(p + warps))[w], &v, at);
+  for (int w = 0; w < warps; w++) best = max(best, p[w]);
+  return 0xffff - (int)(best & 0xffff);
 }
 
 // Each warp reads several rows at the same time
 static __device__ __forceinline__ void MatrixDense(Team *t, const Matrix *A, int n, Scalar *a)
 {
   constexpr int ROWS  = 4;
-  A->dense            = nullptr;
   EACH(k, n * n) a[k] = Num::zero();
   Sync(t);
   for (int r = t->id / WARP * ROWS; r < n; r += t->size / WARP * ROWS) {
@@ -277,12 +291,11 @@ static __device__ __forceinline__ void MatrixDense(Team *t, const Matrix *A, int
 
 template <int ROWS, class System> static __device__ __forceinline__ int Eliminate(Team *t, System *s)
 {
-  using E = Elimination<ROWS>;
-  __shared__ typename E::Shared shared;
-  const int                     n = s->n;
-  E                             e(n, shared);
-  Scalar *const                 dense = s->work + n;
-  MatrixDense(t, s->A, n, dense);
+  using E             = Elimination<ROWS>;
+  const int     n     = s->n;
+  Scalar *const dense = s->work + n;
+  E             e(n, *(typename E::Shared *)s->h);
+  if (!s->A->dense) MatrixDense(t, s->A, n, dense);
   s->A->dense = dense;
   #pragma unroll
   for (int a = 0; a < E::TI; a++) {
@@ -293,10 +306,10 @@ template <int ROWS, class System> static __device__ __forceinline__ int Eliminat
       e.tile[a][b]     = row < n && column < n ? dense[column * n + row] : Num::zero();
     }
   }
-  EACH(k, n) shared.y[k] = s->r[k];
-  if (!e.Steps()) return SPMV_BATCH_SINGULAR;
+  e.y = e.row < n ? s->r[e.row] : Num::zero();
+  if (!e.Solve()) return SPMV_BATCH_SINGULAR;
   Sync(t);
-  EACH(k, n) s->x[k] = s->x[k] + shared.y[shared.order[k]] / shared.pivot[k];
+  EACH(k, n) s->x[k] = s->x[k] + e.s.x[k];
   return 0;
 }
 
@@ -312,49 +325,60 @@ template <int K = 0, class System> static __device__ __forceinline__ int Direct(
 #include "core/batch/batchmethods.h"
 
 #if HELD
-// Copies 32 rows from `place` on to their slices; LANES threads read a row
+// Copies 32 pieces of rows from `place` on to their slices; LANES threads read a piece
 static __device__ __forceinline__ void CopyRows(Team *t, const BatchArgs &g, PetscInt row, const int *order, int place,
-                                                const Matrix *A)
+                                                int cut, const Matrix *A)
 {
   constexpr int LANES = 4;
   const int     lane = t->id % WARP, lanes = 1 << A->shift;
   for (int first = 0; first < WARP; first += WARP / LANES) {
-    const int      at = first + lane / LANES, r = order[place + at];
-    const PetscInt begin = r < A->n ? g.i[row + r] : 0, count = r < A->n ? g.i[row + r + 1] - begin : 0;
+    const int      at = first + lane / LANES, piece = order[place + at], r = piece & 0xffff;
+    const PetscInt from  = piece < 0 ? 0 : g.i[row + r] + (piece >> 16) * cut,
+                   count = piece < 0 ? 0 : min(g.i[row + r + 1] - from, (PetscInt)cut);
     const unsigned slice = A->slices[place / WARP * lanes + at % lanes];
     const int      to = (int)(slice & 0xffff) * WARP + (at & ~(lanes - 1)), end = (int)(slice >> 16) << A->shift;
+    Scalar         diagonal = Num::zero();
+    bool           has      = false;
   #pragma unroll 4
     for (int e = lane % LANES; e < end; e += LANES) {
       const bool   is = e < count;
-      const Scalar v  = is ? Read(g.a + begin + e) : Num::zero();
-      const int    c = is ? (int)(g.j[begin + e] - row) : 0, q = to + (e >> A->shift) * WARP + (e & (lanes - 1));
-      if (is && c == r) A->x[r] = v;
+      const Scalar v  = is ? Read(g.a + from + e) : Num::zero();
+      const int    c = is ? (int)(g.j[from + e] - row) : 0, q = to + (e >> A->shift) * WARP + (e & (lanes - 1));
+      if (is && c == r) {
+        diagonal = v;
+        has      = true;
+      }
       A->a[q] = v;
       A->j[q] = (uint16_t)c;
     }
+    for (int rank = 0; rank < RANKS(t) && has; rank++) AT(A->x, rank)[r] = diagonal; // another may have the first piece
   }
 }
 
 // The system in shared memory: a vector, the entries, the slices. The vector is first the diagonal
-static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int p, PetscInt row, Matrix *A, System *s)
+static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int p, PetscInt row, Matrix *A, System *s,
+                                            bool)
 {
-  const int *from = g.slices + g.where[p], *order = from + 1, n = A->n, shift = from[0], blocks = (n + WARP - 1) / WARP;
+  const int *from = g.slices + g.where[p], *order = from + 3, n = A->n, shift = from[0], cut = from[1],
+            blocks  = from[2];
+  const int *others = cut < INT_MAX ? order + blocks * WARP + (blocks << shift) : NULL;
   Scalar    *a      = (Scalar *)spmv_shared + g.rows;
   uint16_t  *j      = (uint16_t *)(a + g.entries);
   unsigned  *slices = (unsigned *)(j + g.entries);
-  *A                = {n, shift, slices, a, j, (Scalar *)spmv_shared};
-  for (int k = t->id; k < blocks << shift; k += t->size) slices[k] = (unsigned)order[blocks * WARP + k];
+  *A = {n, shift, blocks * WARP, slices, others ? slices + (blocks << shift) : NULL, a, j, (Scalar *)spmv_shared};
+  for (int k = t->id; k < (blocks << shift) + (others ? blocks * WARP : 0); k += t->size)
+    slices[k] = (unsigned)order[blocks * WARP + k];
   EACH(k, n)
   {
-    const int place = Place(t, k);
-    ROW(k)          = place < blocks * WARP ? order[place] : n;
+    const int place = Place(t, k), piece = place < A->places ? order[place] : -1;
+    ROW(k) = piece < 0 ? NONE : piece >> 16 ? n + (others[place] & 0xffff) : piece;
     if (ROW(k) < n) A->x[ROW(k)] = Num::zero();
   }
   Sync(t);
   EACH(k, n)
   {
     const int place = Place(t, k) & ~(WARP - 1);
-    if (place < n) CopyRows(t, g, row, order, place, A);
+    if (place < A->places) CopyRows(t, g, row, order, place, cut, A);
   }
   Sync(t);
   EACH(k, n)
@@ -368,7 +392,9 @@ static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int p, 
   Sync(t);
 }
 #else
-static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int, PetscInt row, Matrix *A, System *s)
+// direct: h is then for the elimination
+static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int, PetscInt row, Matrix *A, System *s,
+                                            bool direct)
 {
   const int      n       = A->n;
   const PetscInt base    = g.i[row];
@@ -399,6 +425,7 @@ static __device__ __forceinline__ void Load(Team *t, const BatchArgs &g, int, Pe
   s->d       = s->r + n;
   s->h       = s->d + (s->pc ? n : 0);
   s->work    = s->h + (SPMV_BATCH_NEEDS(&g.o) ? n : 0);
+  if (direct) s->h = (Scalar *)spmv_shared + (g.memory ? 0 : g.words);
   Sync(t);
   EACH(k, n)
   {
@@ -444,7 +471,7 @@ static __global__ void __launch_bounds__(TEAM_WARP ? WARP
     s.pc      = g.o.pc != SPMV_BATCH_NONE && METHOD != SPMV_BATCH_LU;
     s.left    = s.pc && g.o.left;
     s.right   = s.pc && !g.o.left;
-    Load(t, g, p, row, &A, &s);
+    Load(t, g, p, row, &A, &s, ROWS > 0);
     SpMVBatchResult result;
     BatchSolve(t, &s, METHOD, ROWS, &result);
     EACH(k, s.n)
@@ -467,8 +494,10 @@ template <int K = 0> static const void *Factor(int rows)
 static const void *Kernel(SpMVBatchMethod method, int rows = 0)
 {
   switch (method) {
+#if HELD || !TEAM_WARP
   case SPMV_BATCH_CG: return (const void *)Solve<SPMV_BATCH_CG>;
   case SPMV_BATCH_BCGS: return (const void *)Solve<SPMV_BATCH_BCGS>;
+#endif
 #if !HELD
   case SPMV_BATCH_GMRES: return (const void *)Solve<SPMV_BATCH_GMRES>;
 #endif

@@ -131,31 +131,13 @@ static PetscErrorCode KSPDeviceBatchGather(KSP ksp, KSP_DeviceBatch *k, PetscMPI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Adds the numbers of the first failed problems to a text */
-static PetscErrorCode KSPDeviceBatchListFailed(PetscMPIInt count, const SpMVBatchResult all[], char text[], size_t len)
-{
-  char one[64];
-  int  shown = 0;
-
-  PetscFunctionBegin;
-  for (PetscMPIInt p = 0; p < count && shown <= 10; p++) {
-    if (all[p].reason >= 0) continue;
-    if (shown++ < 10)
-      PetscCall(PetscSNPrintf(one, sizeof(one), " %d (%s)", p, KSPConvergedReasons[all[p].reason]));
-    else
-      PetscCall(PetscStrncpy(one, " ...", sizeof(one)));
-    PetscCall(PetscStrlcat(text, one, len));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective */
 static PetscErrorCode KSPDeviceBatchViewResults(KSP ksp, KSP_DeviceBatch *k, PetscViewer viewer)
 {
   PetscMPIInt      count, failed = 0;
   SpMVBatchResult *all;
   PetscInt        *its;
-  char             text[1024] = "";
+  char             one[64], text[1024] = ""; /* the first failed problems */
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceBatchGather(ksp, k, &count, &all));
@@ -163,13 +145,14 @@ static PetscErrorCode KSPDeviceBatchViewResults(KSP ksp, KSP_DeviceBatch *k, Pet
   its[0] = 0;
   for (PetscMPIInt p = 0; p < count; p++) {
     its[p] = all[p].its;
-    failed += all[p].reason < 0;
+    if (all[p].reason >= 0 || ++failed > 11) continue;
+    PetscCall(PetscSNPrintf(one, sizeof(one), " %d (%s)", p, KSPConvergedReasons[all[p].reason]));
+    PetscCall(PetscStrlcat(text, failed > 10 ? " ..." : one, sizeof(text)));
   }
   PetscCall(PetscSortInt(count, its));
   PetscCall(PetscViewerASCIIPrintf(
       viewer, "  %d problems, iterations: least %" PetscInt_FMT ", median %" PetscInt_FMT ", most %" PetscInt_FMT "\n",
       count, its[0], its[count / 2], its[PetscMax(count, 1) - 1]));
-  PetscCall(KSPDeviceBatchListFailed(count, all, text, sizeof(text)));
   if (failed) PetscCall(PetscViewerASCIIPrintf(viewer, "  %d problems were not solved:%s\n", failed, text));
   PetscCall(PetscFree(its));
   PetscCall(PetscFree(all));
@@ -374,9 +357,9 @@ static PetscErrorCode KSPSolve_DeviceBatch(KSP ksp)
   PetscCallMPI(MPI_Comm_size(comm, &size));
   ksp->its    = s->most;
   ksp->reason = (KSPConvergedReason)s->reason;
-  ksp->rnorm  = s->norm;
+  ksp->rnorm  = (PetscReal)s->norm;
   if (size > 1) {
-    const PetscBool nan   = PetscIsNanReal(s->norm); /* which MPI_MAX may drop */
+    const PetscBool nan   = PetscIsNanReal(ksp->rnorm); /* which MPI_MAX may drop */
     int             all[] = {-s->most, s->reason, nan ? -1 : 0};
 
     if (nan) ksp->rnorm = 0;

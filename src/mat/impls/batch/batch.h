@@ -15,9 +15,8 @@
 typedef struct {
   PetscInt         problems, *first; /* first row of each problem, then the number of rows */
   MatBatchSharing  sharing;
-  PetscBool        found;  /* the problems were not given but found in the matrix */
-  PetscBool        detect; /* so was what they share */
-  PetscObjectId    block;  /* the diagonal block and its state when the rest was last compared with it */
+  PetscBool        found; /* the problems were not given but found in the matrix */
+  PetscObjectId    block; /* the diagonal block and its state when the rest was last compared with it */
   PetscObjectState nonzerostate, state;
   PetscInt        *columns; /* numbered from 0 in each problem, for MatBatchGetProblem(); NULL: not needed yet */
 } MatBatch;

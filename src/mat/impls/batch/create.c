@@ -10,24 +10,21 @@ typedef struct {
   PetscBool    borrowed; /* a belongs to the caller of MatCreateBatch() */
 } MatBatchArrays;
 
-static PetscErrorCode MatBatchArraysFree(MatBatchArrays *s)
+static PetscErrorCode MatBatchArraysDestroy(MatBatchArrays *s)
 {
   PetscFunctionBegin;
+  if (!s) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscFree(s->i));
   PetscCall(PetscFree(s->j));
   PetscCall(PetscFree(s->none));
   if (!s->borrowed) PetscCall(PetscFree(s->a));
+  PetscCall(PetscFree(s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatBatchArraysDestroyCtx(SpMVCtx ctx)
 {
-  MatBatchArrays *s = (MatBatchArrays *)SpMVCtxGet(ctx);
-
-  PetscFunctionBegin;
-  PetscCall(MatBatchArraysFree(s));
-  PetscCall(PetscFree(s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatBatchArraysDestroy((MatBatchArrays *)SpMVCtxGet(ctx));
 }
 
 /* PCVPBJACOBI inverts blocks of these sizes */
@@ -81,10 +78,9 @@ static PetscErrorCode MatBatchCreate(MPI_Comm comm, PetscErrorCode ierr, MatBatc
   if (!ierr && size > 1) ierr = PetscCalloc1((size_t)b->first[b->problems] + 1, &s->none);
   if (!ierr) ierr = PetscContainerCreate(PETSC_COMM_SELF, &container);
   ierr = SpMVAgree(comm, ierr);
-  if (ierr) {
-    if (s) PetscCall(MatBatchArraysFree(s));
-    PetscCall(PetscFree(s));
-  } else {
+  if (ierr)
+    PetscCall(MatBatchArraysDestroy(s));
+  else {
     PetscCall(PetscContainerSetPointer(container, s));
     PetscCall(PetscContainerSetCtxDestroy(container, MatBatchArraysDestroyCtx));
     ierr = MatBatchCreateAIJ(comm, b->first[b->problems], s, container, &B);
@@ -347,59 +343,48 @@ static PetscErrorCode MatBatchCheckMat(PetscInt p, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Appends the rows of an AIJ matrix, which begin with row `first` and entry `at`. Without arrays, the entries are
-   counted */
-static PetscErrorCode MatBatchAddMat(Mat B, PetscInt first, PetscInt64 *at, MatBatchArrays *s)
+/* The arrays for MatCreateBatch(). The caller frees them, even after an error */
+static PetscErrorCode MatBatchGather(PetscInt n, const Mat mats[], PetscInt **sizes, PetscInt **i, PetscInt **j,
+                                     PetscScalar **a)
 {
-  SpMVCSR        csr;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGetPattern_Seq(B, &csr));
-  if (s) {
-    PetscCall(MatSeqAIJGetArrayRead(B, &csr.a));
-    PetscCall(PetscArraycpy(s->a + *at, csr.a, csr.i[csr.m]));
-    PetscCall(MatSeqAIJRestoreArrayRead(B, &csr.a));
-    for (PetscInt k = 0; k < csr.i[csr.m]; k++) s->j[*at + k] = csr.j[k] + first;
-    for (PetscInt r = 0; r < csr.m && !ierr; r++) {
-      s->i[first + r + 1] = (PetscInt)*at + csr.i[r + 1];
-      /* returns at once if the columns are ascending */
-      ierr = PetscSortIntWithScalarArray(csr.i[r + 1] - csr.i[r], s->j + *at + csr.i[r], s->a + *at + csr.i[r]);
-    }
-  }
-  *at += csr.i[csr.m];
-  PetscCall(MatSpMVRestorePattern_Seq(B, &csr));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Checks the arguments of MatCreateBatchFromMats() and copies the matrices; aij: those of other types as AIJ. The
-   caller frees everything, even after an error */
-static PetscErrorCode MatBatchAddMats(PetscInt n, const Mat mats[], Mat **aij, MatBatch **b, MatBatchArrays *s)
-{
-  PetscInt64 rows = 0, entries = 0;
+  PetscInt64 rows = 0, at = 0, room = 0;
 
   PetscFunctionBegin;
   PetscCall(MatBatchCheckCount(n));
   PetscCheck(mats || !n, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "There are problems, but the array of matrices is NULL");
+  PetscCall(PetscMalloc1(n, sizes));
   for (PetscInt p = 0; p < n; p++) {
     PetscCall(MatBatchCheckMat(p, mats[p]));
-    rows += mats[p]->rmap->N;
+    rows += (*sizes)[p] = mats[p]->rmap->N;
     PetscCall(MatBatchCheckRows(rows, "rows of all problems"));
   }
-  PetscCall(MatBatchNew(n, b));
-  PetscCall(PetscCalloc1(n, aij));
-  for (PetscInt p = 0; p < n; p++) {
-    PetscCall(MatBatchAsAIJ(mats[p], &(*aij)[p]));
-    (*b)->first[p + 1] = (*b)->first[p] + mats[p]->rmap->N;
-    PetscCall(MatBatchAddMat((*aij)[p], 0, &entries, NULL));
+  PetscCall(PetscCalloc1((size_t)rows + 1, i));
+  for (PetscInt p = 0, row = 0; p < n; p++) {
+    Mat            B;
+    SpMVCSR        csr;
+    PetscErrorCode ierr = PETSC_SUCCESS;
+
+    PetscCall(MatBatchAsAIJ(mats[p], &B));
+    PetscCall(MatSpMVGetPattern_Seq(B, &csr));
+    PetscCall(MatBatchCheckEntries(at + csr.i[csr.m]));
+    if (at + csr.i[csr.m] > room) {
+      room = PetscMax(2 * room, at + csr.i[csr.m]);
+      PetscCall(PetscRealloc((size_t)room * sizeof(**j), j));
+      PetscCall(PetscRealloc((size_t)room * sizeof(**a), a));
+    }
+    PetscCall(MatSeqAIJGetArrayRead(B, &csr.a));
+    PetscCall(PetscArraycpy(*a + at, csr.a, csr.i[csr.m]));
+    PetscCall(MatSeqAIJRestoreArrayRead(B, &csr.a));
+    PetscCall(PetscArraycpy(*j + at, csr.j, csr.i[csr.m]));
+    for (PetscInt r = 0; r < csr.m && !ierr; r++) { /* sorting returns at once if the columns are ascending */
+      ierr        = PetscSortIntWithScalarArray(csr.i[r + 1] - csr.i[r], *j + at + csr.i[r], *a + at + csr.i[r]);
+      (*i)[++row] = (PetscInt)at + csr.i[r + 1];
+    }
+    at += csr.i[csr.m];
+    PetscCall(MatSpMVRestorePattern_Seq(B, &csr));
+    PetscCall(MatDestroy(&B));
+    PetscCall(ierr);
   }
-  PetscCall(MatBatchCheckEntries(entries));
-  PetscCall(PetscCalloc1((size_t)rows + 1, &s->i));
-  PetscCall(PetscMalloc1((size_t)entries + 1, &s->j));
-  PetscCall(PetscMalloc1((size_t)entries + 1, &s->a));
-  entries = 0;
-  for (PetscInt p = 0; p < n; p++) PetscCall(MatBatchAddMat((*aij)[p], (*b)->first[p], &entries, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -419,9 +404,7 @@ static PetscErrorCode MatBatchAddMats(PetscInt n, const Mat mats[], Mat **aij, M
 
    Level: beginner
 
-   Notes:
-   If all problems have the same pattern, `MatBatchGetInfo()` says so.
-
+   Note:
    If the arguments of one process are invalid, the call returns an error on all processes.
 
    Errors:
@@ -435,18 +418,20 @@ static PetscErrorCode MatBatchAddMats(PetscInt n, const Mat mats[], Mat **aij, M
 @*/
 PetscErrorCode MatCreateBatchFromMats(MPI_Comm comm, PetscInt n, const Mat mats[], Mat *A)
 {
-  MatBatchArrays *s   = NULL;
-  MatBatch       *b   = NULL;
-  Mat            *aij = NULL;
-  PetscErrorCode  ierr;
+  PetscInt      *sizes = NULL, *i = NULL, *j = NULL;
+  PetscScalar   *a = NULL;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscAssertPointer(A, 4);
-  ierr = PetscNew(&s);
-  if (!ierr) ierr = MatBatchAddMats(n, mats, &aij, &b, s);
-  for (PetscInt p = 0; aij && p < n; p++) PetscCall(MatDestroy(&aij[p]));
-  PetscCall(PetscFree(aij));
-  if (b) b->detect = PETSC_TRUE;
-  PetscCall(MatBatchCreate(comm, ierr, b, s, A));
+  ierr = SpMVAgree(comm, MatBatchGather(n, mats, &sizes, &i, &j, &a));
+  if (!ierr) ierr = MatCreateBatch(comm, n, sizes, i, j, a, MATBATCH_SHARE_NONE, PETSC_OWN_POINTER, A);
+  if (ierr) {
+    PetscCall(PetscFree(i));
+    PetscCall(PetscFree(j));
+    PetscCall(PetscFree(a));
+  }
+  PetscCall(PetscFree(sizes));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

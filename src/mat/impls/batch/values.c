@@ -63,7 +63,6 @@ PetscErrorCode MatBatchKeep(Mat A, Mat B)
   PetscCall(MatBatchNew(a->problems, &b));
   PetscCall(PetscArraycpy(b->first, a->first, a->problems + 1));
   b->sharing = a->sharing;
-  b->detect  = a->detect;
   PetscCall(MatBatchSet(B, b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -78,7 +77,7 @@ static PetscErrorCode MatBatchFindProblems(Mat A, const SpMVCSR *csr, MatBatch *
 
   PetscFunctionBegin;
   SpMVCall(MatBatchNew(A->nblocks > 0 ? A->nblocks : m, b));
-  (*b)->found = (*b)->detect = PETSC_TRUE;
+  (*b)->found = PETSC_TRUE;
   if (A->nblocks > 0) {
     for (PetscInt p = 0; p < A->nblocks; p++) (*b)->first[p + 1] = (*b)->first[p] + A->bsizes[p];
     goto done;
@@ -171,11 +170,10 @@ static PetscErrorCode MatBatchUpdate(Mat A, Mat D, MatBatch **b)
     found = NULL;
   }
   SpMVCall(MatBatchCheckBlocks(A, &csr, *b, &same));
-  if ((*b)->detect) {
-    same          = (PetscBool)(same && (*b)->problems > 1 && csr.i[csr.m]);
-    (*b)->sharing = same ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_NONE;
-  } else if (!same)
+  if (!same)
     (*b)->sharing = MATBATCH_SHARE_NONE;
+  else if (!(*b)->sharing && (*b)->problems > 1 && csr.i[csr.m])
+    (*b)->sharing = MATBATCH_SHARE_PATTERN;
   (*b)->block        = ((PetscObject)D)->id;
   (*b)->nonzerostate = D->nonzerostate;
   PetscCall(PetscFree((*b)->columns));
