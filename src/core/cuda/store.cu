@@ -36,7 +36,7 @@ cudaError_t SpMVCudaFill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream
 
 static Use UseOf(const Product &p)
 {
-  return p.dots ? DOTS : p.dot ? DOT : p.exchange ? FUSED : MULT;
+  return p.dots ? DOTS : p.dot ? p.exchange ? FUSED_DOT : DOT : p.exchange ? FUSED : MULT;
 }
 
 cudaError_t _n_SpMVCudaStore::Multiply(const Product &p, cudaStream_t stream)

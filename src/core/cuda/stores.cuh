@@ -13,12 +13,20 @@ namespace spmv {
 struct Dot; // epilogue.cuh
 struct Dots;
 
-// What a store may have a kernel for: a product; one that begins an exchange; products with an epilogue, Dot or Dots; a
-// product with each column of a matrix
-enum Use { MULT, FUSED, DOT, DOTS, EACH, USES };
+// What a store may have a kernel for: a product; one that begins an exchange; products with an epilogue, Dot (without
+// and with an exchange) or Dots; a product with each column of a matrix
+enum Use { MULT, FUSED, DOT, FUSED_DOT, DOTS, EACH, USES };
+__host__ __device__ constexpr bool HasExchange(Use use)
+{
+  return use == FUSED || use == FUSED_DOT;
+}
+__host__ __device__ constexpr bool HasDot(Use use)
+{
+  return use == DOT || use == FUSED_DOT;
+}
 __host__ __device__ constexpr bool HasSums(Use use)
 {
-  return use == DOT || use == DOTS;
+  return HasDot(use) || use == DOTS;
 }
 
 // A product: see SpMVCudaProduct
@@ -56,15 +64,14 @@ private:
 // The off-diagonal block of a parallel matrix, in the form in which the fused product adds it: see Offdiagonal
 struct OffdiagonalRows {
   Array<int>    slot, start, col;
-  Array<Scalar> value;
-  int           units = 0; // of the stored slices
+  Array<Scalar> value, sums; // sums: of each row of the stored slices
 
   // cudaErrorNotSupported: more than `most` rows, or long rows
   cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t);
   cudaError_t Fill(const SpMVCudaCSR &, bool single, cudaStream_t);
   size_t      Bytes() const
   {
-    return slot.Bytes() + start.Bytes() + col.Bytes() + value.Bytes();
+    return slot.Bytes() + start.Bytes() + col.Bytes() + value.Bytes() + sums.Bytes();
   }
 };
 

@@ -50,11 +50,12 @@ struct Diagonals : DiagonalStore {
   {
     const DiagonalsVariant v = {bs, bs == 1 && uniform ? args.steps : 0, uniform ? SAME_LENGTH : ANY_LENGTH};
     SPMV_TRY(ChooseSlicesOfWarp(v.steps));
-    for (Use use : {MULT, FUSED, DOT, DOTS})
-      kernel[use].Choose(HasSums(use)   ? DiagonalsWithSums(use, v)
-                         : single       ? DiagonalsSingle(use, v)
-                         : use == FUSED ? DiagonalsFused(v)
-                                        : ProductOf<Scalar, MULT>(v));
+    for (Use use : {MULT, FUSED, DOT, FUSED_DOT, DOTS})
+      kernel[use].Choose(use == FUSED_DOT ? DiagonalsFusedDot(v)
+                         : HasSums(use)   ? DiagonalsWithSums(use, v)
+                         : single         ? DiagonalsSingle(use, v)
+                         : use == FUSED   ? DiagonalsFused(v)
+                                          : ProductOf<Scalar, MULT>(v));
     return kernel[MULT].Load(); // the others when they are needed
   }
 
@@ -73,7 +74,7 @@ struct Diagonals : DiagonalStore {
     call->grid   = Blocks(args.slices, BLOCK / WARP * args.slices_of_warp);
     call->block  = BLOCK;
     // Boundary rows are often the first and the last ones: they are moved to the middle, when the halo has arrived
-    const unsigned shift = use == FUSED ? call->grid / 2 : 0;
+    const unsigned shift = HasExchange(use) ? call->grid / 2 : 0;
     Args          &own   = Arguments(*this, args, use, p, call);
     own.block_shift      = shift;
     if (!HasSums(use)) own.last_blocks = LastBlocks(value.Bytes());

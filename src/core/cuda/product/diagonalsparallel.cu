@@ -10,4 +10,9 @@ const void *DiagonalsFused(const DiagonalsVariant &variant)
   return ProductOf<Scalar, FUSED>(variant);
 }
 
+const void *DiagonalsFusedDot(const DiagonalsVariant &variant)
+{
+  return ProductOf<Scalar, FUSED_DOT>(variant);
+}
+
 } // namespace spmv

@@ -198,8 +198,8 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   if constexpr (USE == DOTS) {
     if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
   }
-  int slot = -1;
-  if constexpr (USE == FUSED) slot = DotOf(arguments)->Slot(unit);
+  int slot[1] = {-1};
+  if constexpr (HasExchange(USE)) slot[0] = DotOf(arguments)->Slot(unit); // in time for the end
   const int                  total = STEPS ? STEPS : args.steps;
   const int64_t              first = UNIFORM ? (int64_t)s * total : args.first_value[s];
   const int                  steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
@@ -209,8 +209,9 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   const Waited waited = LATE<BS> && !STEPS ? AwaitPrevious() : Waited::Before(); // if the slice has no steps
   // A lane past the end has no entry in any step. Without loops or inner products, it is not here
   const bool writes = (!HasSums(USE) && !LOOPS) || unit < args.units;
-  if constexpr (USE == FUSED) {
-    if (writes) DotOf(arguments)->template AddOffdiagonal<BS, 2>(slot, unit, d);
+  if constexpr (HasExchange(USE)) {
+    const int units[1] = {unit};
+    if (writes) DotOf(arguments)->AddOffdiagonal(slot, units, d);
   }
   if constexpr (USE == DOTS) {
 #pragma unroll
@@ -222,7 +223,7 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   for (int i = 0; i < BS; i++) {
     if (!writes) break;
     y[(int64_t)unit * BS + i] = Result(form, z, (int64_t)unit * BS + i, d[i]);
-    if constexpr (USE == DOT)
+    if constexpr (HasDot(USE))
       AddTo(sums, Term(DotOf(arguments)->hermitian, LoadX(waited, x + (int64_t)unit * BS + i), d[i]));
   }
 }
@@ -238,8 +239,8 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, STEPS, USE) / BLOCK)
 {
   const Args &args  = ArgsOf(arguments);
   unsigned    block = blockIdx.x;
-  if constexpr (USE == FUSED) {
-    if (DotOf(arguments)->Sends(&block, x)) return;
+  if constexpr (HasExchange(USE)) {
+    if (DotOf(arguments)->Exchanges(&block, x)) return;
     const unsigned blocks = gridDim.x - DotOf(arguments)->exchange.blocks;
     block += args.block_shift;
     if (block >= blocks) block -= blocks;

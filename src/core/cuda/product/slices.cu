@@ -66,10 +66,15 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
   if constexpr (U == 1) {
     if (!AddLanes(args, self, lane, d, unit, !HasSums(USE))) return;
   }
+  if constexpr (HasExchange(USE)) {
+    int slot[U];
+#pragma unroll
+    for (int u = 0; u < U; u++) slot[u] = dot->Slot(unit[u]);
+    dot->AddOffdiagonal(slot, unit, d);
+  }
 #pragma unroll
   for (int u = 0; u < U; u++) {
     if (unit[u] < 0) continue;
-    if constexpr (USE == FUSED) dot->template AddOffdiagonal<BS, 4>(dot->Slot(unit[u]), unit[u], d + u * BS);
     const int64_t r = (int64_t)unit[u] * BS;
     if constexpr (USE == DOTS) {
 #pragma unroll
@@ -78,7 +83,7 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
 #pragma unroll
     for (int i = 0; i < BS; i++) {
       y[r + i] = Result(form, z, r + i, d[u * BS + i]);
-      if constexpr (USE == DOT) AddTo(sums, Term(dot->hermitian, LoadOwn(waited, x, r + i), d[u * BS + i]));
+      if constexpr (HasDot(USE)) AddTo(sums, Term(dot->hermitian, LoadOwn(waited, x, r + i), d[u * BS + i]));
     }
   }
 }
@@ -127,8 +132,8 @@ __global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::T
   const bool  wait                           = args.settled;
   PetscReal   sums[EpilogueOf<USE>::NUMBERS] = {};
   unsigned    block                          = blockIdx.x;
-  if constexpr (USE == FUSED) {
-    if (DotOf(arguments)->Sends(&block, x)) return;
+  if constexpr (HasExchange(USE)) {
+    if (DotOf(arguments)->Exchanges(&block, x)) return;
   }
   if (!args.settled) AwaitPrevious();
   const int4 t   = LoadOrdered((const int4 *)args.tile + block); // a Tile
@@ -245,6 +250,7 @@ struct Slices : SlicedStore {
     kernel[FUSED].Choose(kernel_of(std::integral_constant<Use, FUSED>()));
     if constexpr (std::is_same_v<V, Scalar>) {
       kernel[DOT].Choose(kernel_of(std::integral_constant<Use, DOT>()));
+      kernel[FUSED_DOT].Choose(kernel_of(std::integral_constant<Use, FUSED_DOT>()));
       kernel[DOTS].Choose(kernel_of(std::integral_constant<Use, DOTS>()));
     }
   }
