@@ -124,6 +124,24 @@ PHASE(MultTransposeAdd, MatMultTransposeAdd(l->A, l->u, l->x, l->v))
 PHASE(MultHermitian, MatMultHermitianTranspose(l->A, l->u, l->v))
 PHASE(MultHermitianAdd, MatMultHermitianTransposeAdd(l->A, l->u, l->x, l->v))
 
+/* Products with vectors that are bound to the CPU. If one rank has no memory for a copy of its part, the other ranks
+   still get what their products need from it */
+static PetscErrorCode MultFromHost(Life *l)
+{
+  PetscErrorCode ierr[2];
+
+  PetscFunctionBegin;
+  PetscCall(VecBindToCPU(l->x, PETSC_TRUE));
+  PetscCall(VecBindToCPU(l->u, PETSC_TRUE));
+  ierr[0] = Mult(l);
+  ierr[1] = MultTranspose(l);
+  PetscCall(VecBindToCPU(l->x, PETSC_FALSE));
+  PetscCall(VecBindToCPU(l->u, PETSC_FALSE));
+  PetscCall(ierr[0]);
+  PetscCall(ierr[1]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The product in another stream than the earlier ones, which must be ordered with them. If that fails on one rank, the
    other ranks still get what their products need from it */
 static PetscErrorCode MultInStream(Life *l)
@@ -330,6 +348,7 @@ static const Phase phases[] = {
     {"hermitian", ASSEMBLED, NULL, MultHermitian, 0},
     {"hermitianadd", ASSEMBLED, NULL, MultHermitianAdd, 0},
     {"stream", MULTIPLIED, NULL, MultInStream, OWN},
+    {"fromhost", MULTIPLIED, NULL, MultFromHost, OWN},
     {"options-again", MULTIPLIED, NULL, SetFromOptions, 0},
     {"refresh", MULTIPLIED, NewValues, Mult, BIG},
     {"refresh-transpose", MULTIPLIED, NewValues, MultTranspose, 0},

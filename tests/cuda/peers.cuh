@@ -5,8 +5,7 @@
 #pragma once
 
 #include "halo.cuh"
-#include "core/cuda/base/ptx.cuh"
-#include "core/cuda/base/tuning.cuh"
+#include "core/cuda/product/epilogue.cuh"
 #include "mat/impls/sellp/sellp.h"
 #include <cmath>
 #include <cstring>
@@ -37,7 +36,7 @@ template <class T> static std::shared_ptr<T> Uploaded(const std::vector<T> &v)
 enum Boundary { SOME, ONE_WAY, EACH };
 
 // How a rank multiplies. Only for the last one, the ranks must agree
-enum How { FUSED, SENDS, SEPARATE, TRANSPOSED };
+enum How { FUSED, SENDS, SEPARATE, WITH_DOT, TRANSPOSED };
 
 // A matrix with n rows on each rank, in a communicator
 class System {
@@ -154,7 +153,24 @@ public:
     return true;
   }
 
-  PetscErrorCode Multiply(How how, const PetscScalar *x, PetscScalar *y, cudaStream_t stream) const
+  // The number of partial sums of x'y that a product stores
+  size_t Sums() const
+  {
+    return (size_t)block[0][0]->WarpsOf(spmv::FUSED_DOT) * spmv::REALS;
+  }
+  bool IsRightDot(const Values &x, const PetscScalar *y, const PetscReal *sums) const
+  {
+    PetscScalar want             = 0.;
+    PetscReal   got[spmv::REALS] = {};
+    for (PetscInt i = 0; i < n; i++) want += x[i] * y[i];
+    for (size_t k = 0; k < Sums(); k++) got[k * spmv::REALS / Sums()] += sums[k];
+    return Sums() && got[0] == PetscRealPart(want) &&
+           got[spmv::REALS - 1] == ((const PetscReal *)&want)[spmv::REALS - 1];
+  }
+
+  // sums: for WITH_DOT
+  PetscErrorCode Multiply(How how, const PetscScalar *x, PetscScalar *y, cudaStream_t stream,
+                          PetscReal *sums = NULL) const
   {
     const Exchange         e(halo);
     const SpMVCudaExchange sends = how == SEPARATE ? NULL : SpMVCudaHaloGetExchange(e.core);
@@ -166,6 +182,12 @@ public:
       PetscCall(e.ReverseBegin(stream));
       PetscCallCUDA(SpMVCudaMult(block[0][1], {SPMVCUDA_MULT, x, NULL, y}, stream));
       PetscCall(e.ReverseEnd(y, stream));
+    } else if (how == WITH_DOT) {
+      spmv::Dot            dot = {false, sums};
+      const spmv::Operands v   = {(const spmv::Scalar *)x, NULL, (spmv::Scalar *)y};
+      PetscCallCUDA(block[0][0]->order.Enter(stream));
+      PetscCallCUDA(block[0][0]->Multiply({SPMVCUDA_MULT, v, sends, true, &dot}, stream));
+      PetscCallCUDA(block[0][0]->Leave(stream));
     } else {
       if (how == SEPARATE) PetscCall(e.Begin(x, stream));
       PetscCallCUDA(
@@ -218,34 +240,36 @@ private:
 // products, so that each of its products uses all landings
 static PetscErrorCode TestQueued(const System &s, cudaStream_t stream, const char *name)
 {
-  constexpr int                     STEPS = 1000, REALS = sizeof(PetscScalar) / sizeof(PetscReal);
-  const std::vector<How>            graph = {FUSED, SEPARATE, TRANSPOSED, SENDS, FUSED, TRANSPOSED};
-  const uint64_t                    salt  = shared++;
-  const size_t                      n     = (size_t)s.n;
-  Values                            all;
-  std::vector<std::pair<int, bool>> done; // the round of each product, and whether it is transposed
+  constexpr int                    STEPS = 1000, REALS = sizeof(PetscScalar) / sizeof(PetscReal);
+  const std::vector<How>           graph = {FUSED, SEPARATE, TRANSPOSED, SENDS, FUSED, TRANSPOSED};
+  const uint64_t                   salt  = shared++;
+  const size_t                     n     = (size_t)s.n;
+  Values                           all;
+  std::vector<std::pair<int, How>> done; // the round of each product
 
   PetscFunctionBeginUser;
   for (int round = 0; round < STEPS; round++) {
     const Values own = s.LocalX(round);
     all.insert(all.end(), own.begin(), own.end());
   }
-  Device          x(all), work(n), again(graph.size() * n), y((STEPS + (STEPS / 37 + 1) * graph.size()) * n);
+  const size_t    most = STEPS + (STEPS / 37 + 1) * graph.size();
+  Device          x(all), work(n), again(graph.size() * n), y(most * n);
+  const auto      sums = Uploaded(std::vector<PetscReal>(most * s.Sums()));
   cudaGraph_t     g;
   cudaGraphExec_t exec;
   const auto      multiply = [&](int round, How how, int clocks, PetscScalar *to) -> PetscErrorCode {
     Write<<<8, 256, 0, stream>>>((int)n * REALS, (const PetscReal *)(x.p + round * n), (PetscReal *)work.p, clocks);
     PetscCallCUDA(cudaGetLastError());
-    return s.Multiply(how, work.p, to, stream);
+    return s.Multiply(how, work.p, to, stream, sums.get() + done.size() * s.Sums());
   };
   PetscCallCUDA(cudaDeviceSynchronize()); // arrays were poisoned in another stream
   for (int round = 0; round < STEPS; round++) {
     const uint64_t own  = Hash(round, salt + rank_);
     const bool     slow = rank_ == (int)(Hash(round / 20, salt) % size_);
-    const How      how  = round < 4                           ? (How)round // now all kernels are loaded
+    const How      how  = round < 5                           ? (How)round // now all kernels are loaded
                           : Hash(round, salt + 1000) % 4 == 0 ? TRANSPOSED
-                                                              : (How)(own % 3);
-    if (round == 4) {
+                                                              : (How)(own % 4);
+    if (round == 5) {
       PetscCallCUDA(cudaStreamSynchronize(stream));
       PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
       for (size_t k = 0; k < graph.size(); k++) PetscCall(multiply((int)k, graph[k], 0, again.p + k * n));
@@ -256,19 +280,27 @@ static PetscErrorCode TestQueued(const System &s, cudaStream_t stream, const cha
       PetscCallCUDA(cudaMemsetAsync(again.p, 0xff, again.n * sizeof(PetscScalar), stream));
       PetscCallCUDA(cudaGraphLaunch(exec, stream));
       PetscCall(Copy(y.p + done.size() * n, again.p, again.n, stream));
-      for (size_t k = 0; k < graph.size(); k++) done.push_back({(int)k, graph[k] == TRANSPOSED});
+      for (size_t k = 0; k < graph.size(); k++) done.push_back({(int)k, graph[k]});
     }
-    PetscCall(multiply(round, how, slow && own / 3 % 4 == 0 ? (int)(own % 200000) : 0, y.p + done.size() * n));
-    done.push_back({round, how == TRANSPOSED});
+    PetscCall(multiply(round, how, slow && own / 4 % 4 == 0 ? (int)(own % 200000) : 0, y.p + done.size() * n));
+    done.push_back({round, how});
   }
   PetscCallCUDA(cudaDeviceSynchronize());
   const Values got   = y.Get();
   size_t       right = 0;
-  while (right < done.size() && s.IsRight(got.data() + right * n, done[right].first, done[right].second)) right++;
+  while (right < done.size() && s.IsRight(got.data() + right * n, done[right].first, done[right].second == TRANSPOSED))
+    right++;
   if (right < done.size())
-    printf("[%d] %s: product %d, round %d%s\n", rank_, name, (int)right, done[right].first,
-           done[right].second ? ", transposed" : "");
+    printf("[%d] %s: product %d, round %d, how %d\n", rank_, name, (int)right, done[right].first, done[right].second);
   Check(right == done.size(), "queued products", name);
+  std::vector<PetscReal> partial(most * s.Sums());
+  bool                   dots = true;
+  PetscCallCUDA(cudaMemcpy(partial.data(), sums.get(), partial.size() * sizeof(PetscReal), cudaMemcpyDeviceToHost));
+  for (size_t k = 0; k < done.size(); k++) {
+    if (done[k].second == WITH_DOT && done[k].first % 5 != 1) // without NaN
+      dots = dots && s.IsRightDot(s.LocalX(done[k].first), got.data() + k * n, partial.data() + k * s.Sums());
+  }
+  Check(dots, "inner products", name);
   PetscCallCUDA(cudaGraphExecDestroy(exec));
   PetscCallCUDA(cudaGraphDestroy(g));
   PetscFunctionReturn(PETSC_SUCCESS);

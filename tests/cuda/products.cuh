@@ -265,7 +265,7 @@ private:
       const cudaError_t error = SpMVCudaFuseOffdiagonal(store, &off, rows, stream);
       if (error == cudaErrorNotSupported) return;
       CHECK(error);
-      Expect(o.longest <= 32, "long rows are refused");
+      Expect(o.longest <= (size_t)spmv::Tuning::OFFDIAGONAL_MOST, "long rows are refused");
       fusing.insert(L.name);
       CHECK(SpMVCudaFillOffdiagonal(store, &off, stream));
       if (single) {

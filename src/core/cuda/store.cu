@@ -36,7 +36,7 @@ cudaError_t SpMVCudaFill(SpMVCudaStore store, const SpMVCudaCSR *csr, cudaStream
 
 static Use UseOf(const Product &p)
 {
-  return p.dots ? DOTS : p.exchange ? FUSED : MULT;
+  return p.dots ? p.exchange ? FUSED_DOTS : DOTS : p.exchange ? FUSED : MULT;
 }
 
 cudaError_t _n_SpMVCudaStore::Multiply(const Product &p, cudaStream_t stream)

@@ -12,9 +12,17 @@ namespace spmv {
 
 struct Dots; // epilogue.cuh
 
-// What a store may have a kernel for: a product; one that begins an exchange; one with an epilogue; a product with each
-// column of a matrix
-enum Use { MULT, FUSED, DOTS, EACH, USES };
+// What a store may have a kernel for: a product; one with an exchange; products with inner products, without and with an
+// exchange; a product with each column of a matrix
+enum Use { MULT, FUSED, DOTS, FUSED_DOTS, EACH, USES };
+__host__ __device__ constexpr bool HasExchange(Use use)
+{
+  return use == FUSED || use == FUSED_DOTS;
+}
+__host__ __device__ constexpr bool HasSums(Use use)
+{
+  return use == DOTS || use == FUSED_DOTS;
+}
 
 // A product: see SpMVCudaProduct
 struct Product {
@@ -50,15 +58,14 @@ private:
 // The off-diagonal block of a parallel matrix, in the form in which the fused product adds it: see Offdiagonal
 struct OffdiagonalRows {
   Array<int>    slot, start, col;
-  Array<Scalar> value;
-  int           units = 0; // of the stored slices
+  Array<Scalar> value, sums; // sums: of each row of the stored slices
 
   // cudaErrorNotSupported: more than `most` rows, or long rows
   cudaError_t Create(const SpMVCudaCSR &, int bs, PetscInt64 most, cudaStream_t);
   cudaError_t Fill(const SpMVCudaCSR &, bool single, cudaStream_t);
   size_t      Bytes() const
   {
-    return slot.Bytes() + start.Bytes() + col.Bytes() + value.Bytes();
+    return slot.Bytes() + start.Bytes() + col.Bytes() + value.Bytes() + sums.Bytes();
   }
 };
 

@@ -161,11 +161,11 @@ struct Tuning {
   static constexpr int COO_BATCH = 4;   // entries of a nonzero that are loaded at once
 
   // ---- off-diagonal block in the diagonal block's product
-  static constexpr int OFFDIAGONAL_MOST = 32; // entries per unit, all added by one thread
+  static constexpr int OFFDIAGONAL_MOST = 64; // entries of a row, all added by one thread
 
   // ---- exchange of the halo
   static constexpr int HALO_CHUNK  = 512; // PEER: entries that a thread block sends at a time
-  static constexpr int HALO_BLOCKS = 128; // PEER: most thread blocks that send or receive
+  static constexpr int HALO_BLOCKS = 96;  // PEER: most thread blocks that send or receive
   // NCCL: thread blocks. NCCL's default slows a product down by 3 % with a halo of half a megabyte, and each thread
   // block has a buffer of megabytes. Four are enough to move a halo during the product
   static constexpr int NCCL_BLOCKS = 4;

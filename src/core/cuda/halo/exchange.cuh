@@ -105,6 +105,8 @@ struct _n_SpMVCudaExchange {
   int                reverse;
   // at least 2 if later is positive: the first thread block sends the turns, the others send entries and vacate places
   unsigned blocks;
+  // the most thread blocks that may wait for other ranks when they have sent: a device has room for all of them at once
+  unsigned most;
 
   static constexpr int BATCH = 4; // entries whose loads a thread issues at once
 
@@ -124,11 +126,11 @@ struct _n_SpMVCudaExchange {
   {
     return landing + (int64_t)turn * places;
   }
-  // `count` of the `all` who read the turn in this exchange have arrived
-  __device__ __forceinline__ void Arrive(unsigned count, unsigned all) const
+  // One of the `all` thread blocks that read the turn in this exchange arrives
+  __device__ __forceinline__ void Arrive(unsigned all) const
   {
-    const unsigned old = spmv::AddRelaxed(state, count);
-    if ((old & 0x3fffffffu) + count == all) spmv::StoreRelaxed(state, Next(old >> 30) << 30);
+    const unsigned old = spmv::AddRelaxed(state, 1);
+    if ((old & 0x3fffffffu) + 1 == all) spmv::StoreRelaxed(state, Next(old >> 30) << 30);
   }
 
   // Waits until each peer has begun this exchange. A peer may have begun the next one. All threads of a thread block
@@ -187,9 +189,8 @@ struct _n_SpMVCudaExchange {
       Vacate(previous + i);
   }
 
-  // What thread block `block` of the first `blocks` of a grid does, which have no other work. all: of those who arrive
-  // in a kernel that also receives; 0: another kernel receives
-  __device__ __forceinline__ void Send(unsigned block, unsigned all, int columns, const spmv::Scalar *x, int64_t ldx,
+  // What thread block `block` of the first `blocks` of a grid does. receives: the kernel also receives
+  __device__ __forceinline__ void Send(unsigned block, bool receives, int columns, const spmv::Scalar *x, int64_t ldx,
                                        const spmv::Scalar *source, int64_t lds) const
   {
     using namespace spmv;
@@ -199,11 +200,9 @@ struct _n_SpMVCudaExchange {
       AwaitPrevious();
       const unsigned turn = Turn();
       for (int k = threadIdx.x; k < links; k += blockDim.x) StoreReleaseSystem(&link[k].there->turn[reverse], turn);
-      if (all) AwaitPeers(turn, {});
+      if (receives) AwaitPeers(turn, {});
     }
     LetNextBegin();
-    __syncthreads();
-    if (all && threadIdx.x == 0) Arrive(1, all);
   }
 };
 

@@ -318,3 +318,13 @@ PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo halo, PetscScalar *
   SPMV_LAUNCH(halo->rows, 256, stream, Add, halo->rows, halo->row, halo->start, halo->place, halo->buffer, (Scalar *)y);
   return cudaSuccess;
 }
+
+PETSC_INTERN cudaError_t SpMVCudaHaloForgo(SpMVCudaHalo halo, PetscBool reverse, int columns, cudaStream_t stream)
+{
+  const size_t n = (size_t)(reverse ? halo->received : halo->sent) * columns;
+  // an error is no reason to let the other ranks wait
+  if (n && cudaMemsetAsync(reverse ? halo->halo : halo->buffer, 0xff, n * sizeof(Scalar), stream)) ForgetErrors();
+  halo->overlap = false;
+  SPMV_TRY(halo->Begin((bool)reverse, columns, nullptr, 0, stream));
+  return halo->End((bool)reverse, stream);
+}

@@ -117,3 +117,5 @@ PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
 /* adds the received values to y, in the order of the peers */
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t);
+/* A whole exchange of a rank that cannot multiply: it sends NaNs, and does not use what arrives */
+PETSC_INTERN cudaError_t SpMVCudaHaloForgo(SpMVCudaHalo, PetscBool reverse, int columns, cudaStream_t);

@@ -32,7 +32,7 @@ struct AddArgs {
 
 __global__ void __launch_bounds__(BLOCK) send(SendArgs g, bool, const Scalar *x, const Scalar *source, Scalar * /* y */)
 {
-  g.exchange.Send(blockIdx.x, 0, g.columns, x, g.ldx, source, g.ld_source);
+  g.exchange.Send(blockIdx.x, false, g.columns, x, g.ldx, source, g.ld_source);
 }
 
 // The end of a kernel that receives
@@ -40,7 +40,7 @@ __device__ __forceinline__ void finish(const Exchange &e, unsigned turn, const P
 {
   if (blockIdx.x == 0) e.AwaitPeers(turn, patience);
   __syncthreads();
-  if (threadIdx.x == 0) e.Arrive(1, gridDim.x);
+  if (threadIdx.x == 0) e.Arrive(gridDim.x);
 }
 
 // Fills the halo, or in reverse the buffer
@@ -148,7 +148,7 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
   std::vector<Link>   links;
   std::vector<Chunk>  chunks;
   std::vector<char *> base(peers.size());
-  int                 begin[3] = {}; // first chunk of each direction, and the end
+  int                 begin[3] = {}, processors; // begin: first chunk of each direction, and the end
   const auto          place    = [&](int rank) {
     return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin());
   };
@@ -170,6 +170,7 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
     }
     begin[reverse + 1] = (int)chunks.size();
   }
+  SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
   SPMV_TRY(Upload(link, links, nullptr));
   SPMV_TRY(Upload(chunk, chunks, nullptr));
   SPMV_TRY(state.Alloc(3));
@@ -183,7 +184,8 @@ cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
     e.places    = places;
     e.later     = most == 1 && !reverse ? places : 0; // several rows may read a number
     e.reverse   = reverse;
-    e.blocks    = SendBlocks(count, e.later);
+    e.most      = (unsigned)std::min(processors, (int)Tuning::HALO_BLOCKS + 1);
+    e.blocks    = std::min(SendBlocks(count, e.later), std::max(e.most, 2u));
   }
   return cudaDeviceSynchronize();
 }

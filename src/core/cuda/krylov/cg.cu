@@ -188,7 +188,7 @@ cudaError_t SpMVCudaCGProduct(SpMVCudaKrylov k, SpMVCudaStore A, cudaStream_t st
 {
   CGArgs       &g    = k->cg;
   Dots          dots = {false, (bool)g.hermitian, nullptr, g.p};
-  const Product p    = {SPMVCUDA_MULT, {g.p, nullptr, g.w}, nullptr, false, &dots};
+  const Product p    = {SPMVCUDA_MULT, {g.p, nullptr, g.w}, g.exchange, g.exchange != nullptr, &dots};
   // Update adds the product's sums only if it has sums of its own: only the thread that adds those writes the state
   const bool next = g.pc != SPMV_KRYLOV_PC_APPLIED || g.norm == SPMV_KRYLOV_NORM_UNPRECONDITIONED;
   g.partials      = {};

@@ -58,11 +58,15 @@ cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, const State &first, cudaStrea
 
 cudaError_t _n_SpMVCudaKrylov::Multiply(SpMVCudaStore A, Product p, int n, cudaStream_t stream, Partials *partials)
 {
-  const unsigned warps = A->m == A->n && A->m == n ? A->WarpsOf(DOTS) : 0;
-  if (warps) SPMV_TRY(ReservePartials((size_t)warps * Dots::NUMBERS));
+  unsigned warps = A->m == A->n && A->m == n ? A->WarpsOf(p.exchange ? FUSED_DOTS : DOTS) : 0;
+  // without memory for the sums, another kernel computes them: other ranks count on the product's exchange
+  if (warps && ReservePartials((size_t)warps * Dots::NUMBERS) != cudaSuccess) {
+    ForgetErrors();
+    warps = 0;
+  }
   *partials = {product_partial, warps};
   if (!warps)
-    p = {p.form, p.v};
+    p = {p.form, p.v, p.exchange, p.receives};
   else
     p.dots->partial = product_partial;
   SPMV_TRY(A->order.Enter(stream));

@@ -86,6 +86,7 @@ typedef struct {
 typedef struct {
   SpMVKrylovScalar *x, *r, *z, *p, *w;
   PetscBool         hermitian; /* z'r is the complex inner product; otherwise nothing is conjugated */
+  SpMVCudaExchange  exchange;  /* of the product's halo, if the product's kernel also receives; NULL: it has none */
 } SpMVCudaCG;
 
 /*

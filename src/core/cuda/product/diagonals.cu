@@ -61,11 +61,12 @@ struct Diagonals : DiagonalStore {
     v.loops = v.steps == 3 || vectors > cache / LOOPS_FROM || !limits.diagonals_warps;
     loops   = v.loops && MayLoop(v.steps);
     SPMV_TRY(ChooseSlicesOfWarp(v.steps));
-    for (Use use : {MULT, FUSED, DOTS})
-      kernel[use].Choose(use == DOTS    ? DiagonalsWithSums(v)
-                         : single       ? DiagonalsSingle(use, v)
-                         : use == FUSED ? DiagonalsFused(v)
-                                        : ProductOf<Scalar, MULT>(v));
+    for (Use use : {MULT, FUSED, DOTS, FUSED_DOTS})
+      kernel[use].Choose(use == FUSED_DOTS ? DiagonalsFusedDots(v)
+                         : use == DOTS     ? DiagonalsWithSums(v)
+                         : single          ? DiagonalsSingle(use, v)
+                         : use == FUSED    ? DiagonalsFused(v)
+                                           : ProductOf<Scalar, MULT>(v));
     return kernel[MULT].Load(); // the others when they are needed
   }
 
@@ -79,15 +80,15 @@ struct Diagonals : DiagonalStore {
 
   bool For(Use use, const Product &p, KernelCall *call) override
   {
-    if (use == EACH || (single && use == DOTS)) return false;
+    if (use == EACH || (single && HasSums(use))) return false;
     call->kernel = &kernel[use];
-    call->grid   = Blocks(args.slices, BLOCK / WARP * (loops || use == DOTS ? args.slices_of_warp : 1));
+    call->grid   = Blocks(args.slices, BLOCK / WARP * (loops || HasSums(use) ? args.slices_of_warp : 1));
     call->block  = BLOCK;
     // Boundary rows are often the first and the last ones: they are moved to the middle, when the halo has arrived
-    const unsigned shift = use == FUSED ? call->grid / 2 : 0;
+    const unsigned shift = HasExchange(use) ? call->grid / 2 : 0;
     Args          &own   = Arguments(*this, args, use, p, call);
     own.block_shift      = shift;
-    if (use != DOTS) own.last_blocks = LastBlocks(value.Bytes());
+    if (!HasSums(use)) own.last_blocks = LastBlocks(value.Bytes());
     return true;
   }
   cudaError_t MultColumns(SpMVCudaForm form, const Operands &v, const Columns &c, cudaStream_t stream) override

@@ -93,6 +93,7 @@ private:
   kernel loads all kernels of its file, and that takes about 25 us for each of them on an H200.
 */
 const void *DiagonalsFused(const DiagonalsVariant &);
+const void *DiagonalsFusedDots(const DiagonalsVariant &);
 const void *DiagonalsWithSums(const DiagonalsVariant &);
 const void *DiagonalsSingle(Use, const DiagonalsVariant &); // MULT or FUSED, values stored as Single
 cudaError_t FillDiagonalsSingle(const SpMVCudaCSR &, const Nodes &, const FillArgs &, cudaStream_t);

@@ -10,4 +10,9 @@ const void *DiagonalsFused(const DiagonalsVariant &variant)
   return ProductOf<Scalar, FUSED>(variant);
 }
 
+const void *DiagonalsFusedDots(const DiagonalsVariant &variant)
+{
+  return ProductOf<Scalar, FUSED_DOTS>(variant);
+}
+
 } // namespace spmv

@@ -35,7 +35,7 @@ constexpr bool MayLoop(int steps)
 constexpr int Resident(int bs, bool loops, Use use)
 {
   if (sizeof(Scalar) > 8 || bs > 1) return 512;
-  if (use == DOTS) return 1024;
+  if (HasSums(use)) return 1024;
   return loops ? 1280 : 1024;
 }
 
@@ -195,11 +195,11 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
 
   const Args &args = ArgsOf(arguments);
   const int   unit = s * WARP + (int)(threadIdx.x % WARP);
-  if constexpr (USE == DOTS) {
+  if constexpr (HasSums(USE)) {
     if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
   }
-  int slot = -1;
-  if constexpr (USE == FUSED) slot = DotOf(arguments)->Slot(unit);
+  int slot[1] = {-1};
+  if constexpr (HasExchange(USE)) slot[0] = DotOf(arguments)->Slot(unit); // in time for the end
   const int                  total = STEPS ? STEPS : args.steps;
   const int64_t              first = UNIFORM ? (int64_t)s * total : args.first_value[s];
   const int                  steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
@@ -208,11 +208,12 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   product.AddAll(steps);
   if (LATE<BS> && !STEPS) AwaitPrevious(); // if the slice has no steps
   // A lane past the end has no entry in any step. Without loops or inner products, it is not here
-  const bool writes = (USE != DOTS && !LOOPS) || unit < args.units;
-  if constexpr (USE == FUSED) {
-    if (writes) DotOf(arguments)->template AddOffdiagonal<BS, 2>(slot, unit, d);
+  const bool writes = (!HasSums(USE) && !LOOPS) || unit < args.units;
+  if constexpr (HasExchange(USE)) {
+    const int units[1] = {unit};
+    if (writes) DotOf(arguments)->AddOffdiagonal(slot, units, d);
   }
-  if constexpr (USE == DOTS) {
+  if constexpr (HasSums(USE)) {
 #pragma unroll
     for (int i = 0; i < BS; i++) {
       if (writes) d[i] = DotOf(arguments)->Add((int64_t)unit * BS + i, d[i], sums);
@@ -236,8 +237,8 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, LOOPS, USE) / BLOCK)
 {
   const Args &args  = ArgsOf(arguments);
   unsigned    block = blockIdx.x;
-  if constexpr (USE == FUSED) {
-    if (DotOf(arguments)->Sends(&block, x)) return;
+  if constexpr (HasExchange(USE)) {
+    if (DotOf(arguments)->Exchanges(&block, x)) return;
     const unsigned blocks = gridDim.x - DotOf(arguments)->exchange.blocks;
     block += args.block_shift;
     if (block >= blocks) block -= blocks;
@@ -257,10 +258,10 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, LOOPS, USE) / BLOCK)
       next               = LoadOrdered(args.pattern_of_slice + min(s + 1, end - 1));
       multiply(s, pattern);
     }
-  } else if (USE == DOTS ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
+  } else if (HasSums(USE) ? warp < args.slices : warp * WARP + (int)(threadIdx.x % WARP) < args.units) {
     multiply(warp, LoadOrdered(args.pattern_of_slice + warp));
   }
-  if constexpr (USE == DOTS) {
+  if constexpr (HasSums(USE)) {
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
   }
@@ -296,7 +297,7 @@ template <class V, Use USE> const void *ProductOf(const DiagonalsVariant &varian
   return WithVariant(variant, [](auto t) {
     using T = decltype(t);
     // with sums, fewer warps leave fewer of them to add
-    constexpr bool LOOPS = T::LOOPS || (USE == DOTS && MayLoop(T::STEPS));
+    constexpr bool LOOPS = T::LOOPS || (HasSums(USE) && MayLoop(T::STEPS));
     return (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, LOOPS, USE>;
   });
 }

@@ -189,7 +189,7 @@ template <int K> __device__ __forceinline__ bool AddParts(const Args &args, int 
     for (int j0 = 0; j0 < K; j0 += FRESH) {
       const auto has = [=](int j) { return k0 + (j0 + j) * GROUPS < count; };
       Scalar     v[FRESH];
-      TakeSums(parts + (int64_t)k0 * K + j0 * WARP, WARP, has, v);
+      TakeSums([=](int j) { return has(j) ? parts + (int64_t)k0 * K + (j0 + j) * WARP : nullptr; }, v);
 #pragma unroll
       for (int j = 0; j < FRESH; j++) {
         if (has(j)) d[j0 + j] = Num::add(d[j0 + j], v[j]);

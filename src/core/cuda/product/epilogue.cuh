@@ -5,6 +5,7 @@
 
 #include "offdiagonal.cuh"
 #include "core/cuda/stores.cuh"
+#include <algorithm>
 
 namespace spmv {
 
@@ -43,11 +44,12 @@ struct Dots {
     }
     return y;
   }
-  __device__ __forceinline__ void Store(PetscReal (&v)[NUMBERS]) const
+  // others: number of the first thread blocks, which have no sums
+  __device__ __forceinline__ void Store(PetscReal (&v)[NUMBERS], unsigned others = 0) const
   {
     constexpr int COUNT = REALS == 1 ? 4 : 8; // a power of two
-    const size_t  warps = (size_t)gridDim.x * (blockDim.x / WARP),
-                 warp   = (size_t)blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
+    const size_t  warps = (size_t)(gridDim.x - others) * (blockDim.x / WARP),
+                 warp   = (size_t)(blockIdx.x - others) * (blockDim.x / WARP) + threadIdx.x / WARP;
     const int lane = (int)(threadIdx.x % WARP), mine = lane / (WARP / COUNT);
     if (!second) {
 #pragma unroll
@@ -76,32 +78,49 @@ struct Dots {
   }
 };
 
+// Dots with the exchange of a halo
+struct FusedDots : WithHalo, Dots {
+  static constexpr int NUMBERS = Dots::NUMBERS;
+
+  __device__ __forceinline__ void Store(PetscReal (&v)[NUMBERS]) const
+  {
+    Dots::Store(v, exchange.blocks);
+  }
+};
+
 // What a kernel for this use has besides the product; for MULT, the type only gives the number of sums a size
-template <Use USE> using EpilogueOf = std::conditional_t<USE == DOTS, Dots, WithHalo>;
+template <Use USE>
+using EpilogueOf =
+    std::conditional_t<USE == FUSED_DOTS, FusedDots, std::conditional_t<USE == DOTS, Dots, WithHalo>>;
 template <class A, class D> struct WithDot {
   A args;
   D dot;
 };
 template <class A, Use USE>
-using ArgumentsOf = std::conditional_t<USE == DOTS || USE == FUSED, WithDot<A, EpilogueOf<USE>>, A>;
+using ArgumentsOf = std::conditional_t<HasSums(USE) || HasExchange(USE), WithDot<A, EpilogueOf<USE>>, A>;
 
 // Puts the arguments of a store's kernel in place: with the epilogue or the exchange, and with what may be read of the
-// matrix before the previous kernel has ended. Adds the thread blocks that send to those of the grid
+// matrix before the previous kernel has ended. Adds the thread blocks that exchange to those of the grid
 template <class A>
 A &Arguments(const _n_SpMVCudaStore &store, const A &args, Use use, const Product &p, KernelCall *call)
 {
   WithHalo halo = {};
-  if (use == FUSED && p.exchange) {
+  if (HasExchange(use) && p.exchange) {
     // without a halo, the fused block may be an earlier one
     const OffdiagonalRows *rows = p.receives && p.exchange->places ? store.fused.get() : nullptr;
     halo.exchange               = *p.exchange;
-    if (rows) halo.offdiag = {rows->slot, rows->start, rows->col, rows->value};
-    if (p.receives) halo.all = p.exchange->blocks + (rows ? (unsigned)rows->units : 0);
-    call->grid += p.exchange->blocks;
+    halo.receives               = p.receives;
+    if (rows) {
+      halo.offdiag = {rows->slot, rows->start, rows->col, rows->value, rows->sums, (int)rows->sums.Size()};
+      halo.exchange.blocks =
+          std::max(halo.exchange.blocks, std::min(Blocks(halo.offdiag.rows, (int)call->block) + 1, p.exchange->most));
+    }
+    call->grid += halo.exchange.blocks;
   }
-  A &own      = use == DOTS    ? call->Take(WithDot<A, Dots>{args, *p.dots}).args
-                : use == FUSED ? call->Take(WithDot<A, WithHalo>{args, halo}).args
-                               : call->Take(args);
+  A &own      = use == DOTS         ? call->Take(WithDot<A, Dots>{args, *p.dots}).args
+                : use == FUSED_DOTS ? call->Take(WithDot<A, FusedDots>{args, {halo, *p.dots}}).args
+                : use == FUSED      ? call->Take(WithDot<A, WithHalo>{args, halo}).args
+                                    : call->Take(args);
   own.settled = store.settled;
   return own;
 }

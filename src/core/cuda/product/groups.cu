@@ -52,22 +52,21 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
   default: add_group<V, 8>(args, self, lane, form, wait, x, d);
   }
   AwaitPrevious(); // if the slice has no steps
-  if (!AddLanes(args, self, lane, d, &first, USE != DOTS, rows) || first < 0) return;
-  if constexpr (USE == FUSED) {
-#pragma unroll 1
-    for (int i = 0; i < MOST; i++) { // the sums take turns in d[0], so that the code exists only once
-      if (i < rows) dot->template AddOffdiagonal<1, 4>(dot->Slot(first + i), first + i, d);
-      const Scalar own = d[0];
+  if (!AddLanes(args, self, lane, d, &first, !HasSums(USE), rows) || first < 0) return;
+  if constexpr (HasExchange(USE)) {
+    int row[MOST], slot[MOST];
 #pragma unroll
-      for (int k = 1; k < MOST; k++) d[k - 1] = d[k];
-      d[MOST - 1] = own;
+    for (int i = 0; i < MOST; i++) {
+      row[i]  = i < rows ? first + i : -1;
+      slot[i] = dot->Slot(row[i]);
     }
+    dot->AddOffdiagonal(slot, row, d);
   }
 #pragma unroll
   for (int i = 0; i < MOST; i++) {
     if (i >= rows) break;
     const int r = first + i;
-    if constexpr (USE == DOTS) d[i] = dot->Add(r, d[i], sums);
+    if constexpr (HasSums(USE)) d[i] = dot->Add(r, d[i], sums);
     y[r] = Result(form, z, r, d[i]);
   }
 }
@@ -88,6 +87,7 @@ const void *GroupsProduct(bool single, Use use)
   switch (use) {
   case MULT: return single ? (const void *)groups<Single, MULT> : (const void *)groups<Scalar, MULT>;
   case FUSED: return single ? (const void *)groups<Single, FUSED> : (const void *)groups<Scalar, FUSED>;
+  case FUSED_DOTS: return (const void *)groups<Scalar, FUSED_DOTS>;
   default: return (const void *)groups<Scalar, DOTS>;
   }
 }

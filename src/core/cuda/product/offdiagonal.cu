@@ -4,6 +4,7 @@
   begin after the diagonal block's product, and its launch would take longer than its work.
 */
 #include "core/cuda/stores.cuh"
+#include "partsums.cuh"
 
 namespace spmv {
 namespace {
@@ -64,7 +65,7 @@ cudaError_t OffdiagonalRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 m
   Scratch<int64_t> sum(stream);
   Scratch<Extent>  extent(stream);
   Extent           found;
-  int64_t          kept[2] = {}; // the stored slices without the last slice, and with it
+  int64_t          kept;
   if (csr.nnz > SPMVCUDA_MAX_SIZE || csr.n > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   SPMV_TRY(extent.Alloc(1));
   SPMV_TRY(extent.Zero(stream));
@@ -72,16 +73,16 @@ cudaError_t OffdiagonalRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 m
   return WithView(csr, 1, [&](auto v) {
     SPMV_LAUNCH(csr.m, 256, stream, measure_rows, v, extent);
     SPMV_TRY(Fetch(&found, (Extent *)extent, 1, stream));
-    if ((PetscInt64)found.rows > most || found.longest * bs > Tuning::OFFDIAGONAL_MOST) return cudaErrorNotSupported;
+    if ((PetscInt64)found.rows > most || found.longest > Tuning::OFFDIAGONAL_MOST) return cudaErrorNotSupported;
     SPMV_LAUNCH((int64_t)slices + 1, 256, stream, flag_slices, v, slices, rows, sum);
     SPMV_TRY(ExclusiveSum(sum, (int64_t)slices + 1, stream));
-    if (slices) SPMV_TRY(Fetch(kept, (int64_t *)sum + slices - 1, 2, stream));
-    if (kept[1] * WARP >= 1 << 29) return cudaErrorNotSupported; // all of them count themselves in 30 bits
-    units = (int)kept[0] * WARP + (kept[1] > kept[0] ? ((int)csr.m / bs - 1) % WARP + 1 : 0);
+    SPMV_TRY(Fetch(&kept, (int64_t *)sum + slices, 1, stream));
     SPMV_TRY(slot.Alloc(slices, stream));
-    SPMV_TRY(start.Alloc((size_t)kept[1] * rows + 1, stream));
+    SPMV_TRY(start.Alloc((size_t)kept * rows + 1, stream));
     SPMV_TRY(col.Alloc(csr.nnz, stream));
     SPMV_TRY(value.Alloc(csr.nnz, stream));
+    SPMV_TRY(sums.Alloc((size_t)kept * rows, stream));
+    SPMV_TRY(Vacate(sums, stream));
     SPMV_LAUNCH((int64_t)slices * rows, 256, stream, write_starts, v, slices, rows, sum, slot, start);
     SPMV_LAUNCH(csr.nnz, 256, stream, narrow, csr.nnz, v.j, col);
     return cudaStreamSynchronize(stream); // the scratch arrays go out of scope

@@ -67,21 +67,20 @@ template <class R> struct PartialSum<Complex<R>> {
 };
 using Partial = PartialSum<Scalar>;
 
-// Takes up to COUNT sums. Sum b is at place + b step; it exists if has(b) is true, and is 0 otherwise
-template <int COUNT, class F>
-__device__ __forceinline__ void TakeSums(Scalar *place, int step, F has, Scalar (&sum)[COUNT])
+// Takes up to COUNT sums. Sum b is at place(b); if that is NULL, it is 0
+template <int COUNT, class F> __device__ __forceinline__ void TakeSums(F place, Scalar (&sum)[COUNT])
 {
   bool missing;
   do {
     missing = false;
 #pragma unroll
-    for (int b = 0; b < COUNT; b++) sum[b] = has(b) ? Fresh(place + b * step) : Num::zero();
+    for (int b = 0; b < COUNT; b++) sum[b] = place(b) ? Fresh(place(b)) : Num::zero();
 #pragma unroll
     for (int b = 0; b < COUNT; b++) missing = missing || Partial::is_vacant(sum[b]);
   } while (missing);
 #pragma unroll
   for (int b = 0; b < COUNT; b++) {
-    if (has(b)) place[b * step] = Partial::vacant();
+    if (place(b)) *place(b) = Partial::vacant();
   }
 }
 

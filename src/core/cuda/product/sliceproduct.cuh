@@ -180,7 +180,7 @@ __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &sel
     for (int k0 = lane; k0 < count; k0 += FRESH * WARP) {
       Scalar     v[FRESH];
       const auto has = [=](int b) { return k0 + b * WARP < count; };
-      TakeSums(place + (int64_t)k0 * SUMS + i, WARP * SUMS, has, v);
+      TakeSums([=](int b) { return has(b) ? place + (int64_t)(k0 + b * WARP) * SUMS + i : nullptr; }, v);
 #pragma unroll
       for (int b = 0; b < FRESH; b++) {
         if (has(b)) d[i] = Num::add(d[i], v[b]);
@@ -195,21 +195,21 @@ __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &sel
   return true;
 }
 
-// A kernel whose warps multiply a slice each: multiply(slice, lane, sums). FUSED: its first thread blocks send.
-// DOTS: all threads take part until the end
+// A kernel whose warps multiply a slice each: multiply(slice, lane, sums). With an exchange, its first thread blocks
+// have no slices. With sums, all threads take part until the end
 template <Use USE, class A, class F>
 __device__ __forceinline__ void EachSlice(const A &arguments, const Scalar *x, F multiply)
 {
   const auto &args  = ArgsOf(arguments);
   unsigned    block = blockIdx.x;
-  if constexpr (USE == FUSED) {
-    if (DotOf(arguments)->Sends(&block, x)) return;
+  if constexpr (HasExchange(USE)) {
+    if (DotOf(arguments)->Exchanges(&block, x)) return;
   }
   const int s = (int)((block * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
   if (!args.settled) AwaitPrevious();
   if (s < args.slices) multiply(s, lane, sums);
-  if constexpr (USE == DOTS) {
+  if constexpr (HasSums(USE)) {
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
   }

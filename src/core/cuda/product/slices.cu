@@ -63,14 +63,19 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
   add_slice<V, BS, U>(args, self, lane, form, wait, x, d);
   AwaitPrevious(); // if the slice has no steps
   if constexpr (U == 1) {
-    if (!AddLanes(args, self, lane, d, unit, USE != DOTS)) return;
+    if (!AddLanes(args, self, lane, d, unit, !HasSums(USE))) return;
+  }
+  if constexpr (HasExchange(USE)) {
+    int slot[U];
+#pragma unroll
+    for (int u = 0; u < U; u++) slot[u] = dot->Slot(unit[u]);
+    dot->AddOffdiagonal(slot, unit, d);
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
     if (unit[u] < 0) continue;
-    if constexpr (USE == FUSED) dot->template AddOffdiagonal<BS, 4>(dot->Slot(unit[u]), unit[u], d + u * BS);
     const int64_t r = (int64_t)unit[u] * BS;
-    if constexpr (USE == DOTS) {
+    if constexpr (HasSums(USE)) {
 #pragma unroll
       for (int i = 0; i < BS; i++) d[u * BS + i] = dot->Add(r + i, d[u * BS + i], sums);
     }
@@ -123,8 +128,8 @@ __global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::T
   const bool  wait                           = args.settled;
   PetscReal   sums[EpilogueOf<USE>::NUMBERS] = {};
   unsigned    block                          = blockIdx.x;
-  if constexpr (USE == FUSED) {
-    if (DotOf(arguments)->Sends(&block, x)) return;
+  if constexpr (HasExchange(USE)) {
+    if (DotOf(arguments)->Exchanges(&block, x)) return;
   }
   if (!args.settled) AwaitPrevious();
   const int4 t   = LoadOrdered((const int4 *)args.tile + block); // a Tile
@@ -140,7 +145,7 @@ __global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::T
     own.first = false;
   }
   if (own.first) own.Copy(wait, args.last_blocks); // the warp has no slice
-  if constexpr (USE == DOTS) {
+  if constexpr (HasSums(USE)) {
     AwaitPrevious();
     DotOf(arguments)->Store(sums);
   }
@@ -239,7 +244,10 @@ struct Slices : SlicedStore {
   {
     kernel[MULT].Choose(kernel_of(std::integral_constant<Use, MULT>()));
     kernel[FUSED].Choose(kernel_of(std::integral_constant<Use, FUSED>()));
-    if constexpr (std::is_same_v<V, Scalar>) kernel[DOTS].Choose(kernel_of(std::integral_constant<Use, DOTS>()));
+    if constexpr (std::is_same_v<V, Scalar>) {
+      kernel[DOTS].Choose(kernel_of(std::integral_constant<Use, DOTS>()));
+      kernel[FUSED_DOTS].Choose(kernel_of(std::integral_constant<Use, FUSED_DOTS>()));
+    }
   }
   template <class V, int BS, bool MANY = false> void TakeSlices()
   {
@@ -295,13 +303,13 @@ struct Slices : SlicedStore {
   // Sums have no order if the last warp to arrive adds the parts of a unit
   bool For(Use use, const Product &p, KernelCall *call) override
   {
-    if (use == EACH || (use == FUSED && some_rows) || (use == DOTS && (single || some_rows || split))) return false;
+    if (use == EACH || (use == FUSED && some_rows) || (HasSums(use) && (single || some_rows || split))) return false;
     call->kernel = &kernel[use];
     call->grid   = !args.slices ? 0 : tile ? (unsigned)tile.Size() : Grid();
     call->block  = tile ? TILE_BLOCK : BLOCK;
     call->shared = tile ? (size_t)most * sizeof(Scalar) : 0;
     Args &own    = Arguments(*this, args, use, p, call);
-    if (use != DOTS) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
+    if (!HasSums(use)) own.last_blocks = LastBlocks(value.Bytes() + index.Bytes());
     return true;
   }
   unsigned Grid() const

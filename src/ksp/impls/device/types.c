@@ -38,7 +38,7 @@
 
    On several processes, sums over processes are computed through the memory of the other GPUs if the halo is exchanged
    in this way (see `-mat_spmv_halo`), by NCCL, or by MPI. With the first two the host takes no part in an iteration.
-   The product's kernel computes no inner product then; one more kernel does that.
+   One more kernel adds the product's partial sums then, or computes the inner product if the product's kernel does not.
 
    The norm of a vector is the square root of the sum of squares, without scaling: a residual with entries above 1e154
    has the norm Inf.

@@ -123,16 +123,18 @@ static PetscErrorCode KSPDeviceCGIterate(KSP ksp, KSPDeviceRun *run)
 
 static PetscErrorCode KSPDeviceCGBegin(KSP ksp, KSPDeviceRun *run, KSPDeviceCG *cg)
 {
-  SpMVCudaCG what = {.hermitian = (PetscBool)(cg->type == KSP_CG_HERMITIAN)};
+  SpMVCudaCG what = {.hermitian = (PetscBool)(cg->type == KSP_CG_HERMITIAN),
+                     .exchange  = run->plan.receives ? run->plan.sends : NULL};
 
   PetscFunctionBegin;
   PetscCall(KSPDeviceTouch(ksp->vec_sol, &what.x));
   PetscCall(KSPDeviceTouch(ksp->work[0], &what.r));
   PetscCall(KSPDeviceTouch(ksp->work[1], &what.z));
   PetscCall(KSPDeviceTouch(ksp->work[2], &what.p));
-  what.w = what.z; /* w can use z's array, because z is not read after w is written */
-  run->p = what.p;
-  run->w = what.w;
+  what.w         = what.z; /* w can use z's array, because z is not read after w is written */
+  run->p         = what.p;
+  run->w         = what.w;
+  run->exchanges = (PetscBool) !!what.exchange;
   PetscCall(KSPDeviceGetTest(ksp, run));
   PetscCallCUDA(SpMVCudaCGBegin(run->krylov, &run->solve, &what, run->stream));
   PetscCallCUDA(SpMVCudaCGDirection(run->krylov, run->stream));

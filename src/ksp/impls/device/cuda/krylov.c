@@ -179,7 +179,7 @@ PetscErrorCode KSPDeviceTouch(Vec v, PetscScalar **array)
 PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceSumsFn *sums)
 {
   const SpMVMultPlan *plan  = &run->plan;
-  const SpMVCudaStore fused = sums && !plan->halo ? plan->store[0] : NULL;
+  const SpMVCudaStore fused = sums && (!plan->halo || run->exchanges) ? plan->store[0] : NULL;
 
   PetscFunctionBegin;
   if (!plan->block[0])
@@ -187,7 +187,9 @@ PetscErrorCode KSPDeviceMult(KSPDeviceRun *run, Vec p, Vec w, KSPDeviceSumsFn *s
   else {
     PetscCall(PetscLogEventBegin(MAT_Mult, run->A, p, w, 0));
     if (fused) {
+      if (plan->exchange) PetscCallCUDA(SpMVCudaHaloEnter(plan->exchange, run->stream));
       PetscCallCUDA((*sums)(run->krylov, fused, run->stream));
+      if (plan->exchange) PetscCallCUDA(SpMVCudaHaloLeave(plan->exchange, run->stream));
       PetscCall(PetscLogGpuFlops(2.0 * plan->nonzeros[0] - plan->rows));
     } else
       PetscCall(

@@ -40,9 +40,10 @@ struct _n_KSPDeviceRun {
   Mat             A;
   SpMVMultPlan    plan; /* block[0]: NULL if PETSc multiplies */
   SpMVKrylovSolve solve;
-  PetscScalar    *p, *w;  /* of the product */
-  PetscBool       began;  /* ksp->its counts an iteration that the device has not completed, as in KSPCG */
-  PetscBool       exact;  /* the host reads each iteration before the next one, for a user-defined test or monitor */
+  PetscScalar    *p, *w;     /* of the product */
+  PetscBool       exchanges; /* the kernel that computes sums with the product also exchanges the halo */
+  PetscBool       began;     /* ksp->its counts an iteration that the device has not completed, as in KSPCG */
+  PetscBool       exact;     /* the host reads each iteration before the next one, for a user-defined test or monitor */
   PetscInt        ahead;  /* number of iterations that the host starts before it has seen the end of an earlier one */
   PetscInt        length; /* the most iterations */
   PetscBool       cycles; /* GMRES, where the following count from the last restart */

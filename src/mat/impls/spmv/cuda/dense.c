@@ -39,25 +39,37 @@ static PetscErrorCode SpMVDenseRestore(Mat M, PetscBool copy, Mat *D)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode SpMVDenseGetArrays(Mat B, Mat C, Mat local[2], SpMVCudaColumns *c, const PetscScalar **x,
+                                         PetscScalar **y)
+{
+  PetscInt ld[2];
+
+  PetscFunctionBegin;
+  PetscCall(SpMVDenseOnDevice(B, PETSC_TRUE, &local[0]));
+  PetscCall(SpMVDenseOnDevice(C, PETSC_FALSE, &local[1]));
+  for (int k = 0; k < 2; k++) PetscCall(MatDenseGetLDA(local[k], &ld[k]));
+  c->ldx = ld[0];
+  c->ldy = c->ldz = ld[1];
+  PetscCall(MatDenseCUDAGetArrayRead(local[0], x));
+  PetscCall(MatDenseCUDAGetArrayWrite(local[1], y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* C = A B, or A^T B of a sequential matrix, with one pass over A for several columns */
 static PetscErrorCode SpMVDenseLaunch(const SpMVMultPlan *plan, Mat B, Mat C)
 {
   SpMVCudaColumns    c = {.count = B->cmap->N};
   Mat                local[2];
-  PetscInt           ld[2];
   const PetscScalar *x;
   PetscScalar       *y;
   cudaStream_t       stream;
+  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(SpMVDenseOnDevice(B, PETSC_TRUE, &local[0]));
-  PetscCall(SpMVDenseOnDevice(C, PETSC_FALSE, &local[1]));
-  for (int k = 0; k < 2; k++) PetscCall(MatDenseGetLDA(local[k], &ld[k]));
-  c.ldx = ld[0];
-  c.ldy = c.ldz = ld[1];
-  PetscCall(MatDenseCUDAGetArrayRead(local[0], &x));
-  PetscCall(MatDenseCUDAGetArrayWrite(local[1], &y));
+  ierr = SpMVDenseGetArrays(B, C, local, &c, &x, &y);
+  if (ierr) PetscCall(SpMVMultPlanForgo(plan, c.count, stream));
+  PetscCall(ierr);
   if (SpMVMultPlanIsWhole(plan)) PetscCall(PetscLogGpuTimeBegin());
   PetscCall(SpMVMultPlanLaunch(plan, (SpMVCudaProduct){.x = x, .y = y, .columns = &c}, stream));
   if (SpMVMultPlanIsWhole(plan)) PetscCall(PetscLogGpuTimeEnd());

@@ -116,6 +116,8 @@ PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to
 /* mpi.c: plans, and the products of MPI matrices */
 /* Computes y = A x, z + A x, or z - A x if whole, between arrays on the device: p.form, x, y, z and columns are set */
 PETSC_INTERN PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *, SpMVCudaProduct p, cudaStream_t);
+/* Instead of Launch, on a rank that has no operands because of an error: the other ranks count on its exchange */
+PETSC_INTERN PetscErrorCode SpMVMultPlanForgo(const SpMVMultPlan *, PetscInt64 columns, cudaStream_t);
 /* Collective for MPI matrices. Brings A up to date for products from vectors like x to vectors like y, or for device
    matrices if they are NULL, and copies the plan; block[0] is NULL if MatMult() is to be called, or AIJCUSPARSE's
    product */

@@ -64,11 +64,13 @@ static PetscErrorCode SpMVMultPlanLaunchTranspose(const SpMVMultPlan *plan, SpMV
   PetscFunctionBegin;
   if (plan->received)
     ierr = SpMVMultPlanBlock(plan, 1, (SpMVCudaProduct){.form = p.form, .x = p.x, .y = plan->received}, stream);
-  /* NaNs, so that the other ranks do not take the values of an earlier product for these */
-  if (ierr && plan->received)
-    (void)cudaMemsetAsync(plan->received, 0xff, (size_t)plan->ld * sizeof(PetscScalar), stream);
+  if (ierr) {
+    /* the other ranks must not take the values of an earlier product for these */
+    PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloForgo(plan->exchange, PETSC_TRUE, 1, stream)));
+    PetscFunctionReturn(ierr);
+  }
   PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseBegin(plan->exchange, stream)));
-  if (!ierr) ierr = SpMVMultPlanBlock(plan, 0, p, stream);
+  ierr = SpMVMultPlanBlock(plan, 0, p, stream);
   PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseEnd(plan->exchange, p.y, stream)));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -120,6 +122,20 @@ PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *plan, SpMVCudaProduct p, c
   }
   PetscCallCUDA(SpMVCudaHaloLeave(plan->exchange, stream));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpMVMultPlanForgo(const SpMVMultPlan *plan, PetscInt64 columns, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (!plan->exchange) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(SpMVCudaHaloEnter(plan->exchange, stream));
+  for (PetscInt64 first = 0; first < columns; first += SPMV_HALO_COLUMNS) {
+    const int n = (int)PetscMin(SPMV_HALO_COLUMNS, columns - first);
+
+    PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloForgo(plan->exchange, plan->transpose, n, stream)));
+  }
+  PetscCallCUDA(SpMVCudaHaloLeave(plan->exchange, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -336,15 +352,38 @@ PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVMultPlanKind kind, Vec x, Vec y, S
 
 /* ---------------------------------------------------------------- products */
 
+/* Gets the operands on the device; whole: the product subtracts, for a residual */
+static PetscErrorCode SpMVMultPlanOperands(SpMVOp op, PetscBool whole, Vec xx, Vec yy, Vec zz, cudaStream_t stream,
+                                           SpMVCudaProduct *p, SpMVOperands *o)
+{
+  PetscBool staged = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  p->form = op == SPMV_RESIDUAL && whole ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT;
+  if (op == SPMV_RESIDUAL && !whole) {
+    PetscCall(SpMVVecCopyLocal(yy, -1.0, zz));
+    yy = zz;
+  }
+  PetscCall(SpMVOperandsBegin(xx, yy, zz, o));
+  if (o->host) PetscCall(SpMVOperandsStage(o, stream, &staged));
+  if (!staged) PetscCall(SpMVOperandsEnd(o));
+  PetscCheck(staged, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE, "Out of GPU memory for copies of vectors on the host");
+  p->x = o->x;
+  p->z = o->y;
+  p->y = o->z;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Where a rank cannot launch yy - A xx, it computes -(-yy + A xx) */
 PetscErrorCode MatSpMVApply_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Vec yy, Vec zz, PetscBool *done)
 {
-  SpMVCudaProduct     p = {.form = op == SPMV_RESIDUAL ? SPMVCUDA_RESIDUAL : SPMVCUDA_MULT};
+  SpMVCudaProduct     p = {.form = SPMVCUDA_MULT};
   const SpMVMultPlan *plan;
   SpMVWhere           where;
-  PetscBool           whole, negate, staged = PETSC_TRUE;
+  PetscBool           whole;
   SpMVOperands        o;
   cudaStream_t        stream;
+  PetscErrorCode      ierr;
 
   PetscFunctionBegin;
   PetscCall(SpMVVecsWhere(xx, yy, zz, &where));
@@ -352,25 +391,16 @@ PetscErrorCode MatSpMVApply_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVOp op, Vec xx, Ve
       MatSpMVGetPlan_MPICUDA(A, spmv, op == SPMV_TRANSPOSE ? SPMV_PLAN_TRANSPOSE : SPMV_PLAN_MULT, &where, &plan));
   *done = (PetscBool) !!plan;
   if (!plan) PetscFunctionReturn(PETSC_SUCCESS);
-  whole  = SpMVMultPlanIsWhole(plan);
-  negate = (PetscBool)(op == SPMV_RESIDUAL && !whole);
-  if (negate) {
-    PetscCall(SpMVVecCopyLocal(yy, -1.0, zz));
-    yy     = zz;
-    p.form = SPMVCUDA_MULT;
-  }
+  whole = SpMVMultPlanIsWhole(plan);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(SpMVOperandsBegin(xx, yy, zz, &o));
-  if (o.host) PetscCall(SpMVOperandsStage(&o, stream, &staged));
-  PetscCheck(staged, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE, "Out of GPU memory for copies of vectors on the host");
-  p.x = o.x;
-  p.z = o.y;
-  p.y = o.z;
+  ierr = SpMVMultPlanOperands(op, whole, xx, yy, zz, stream, &p, &o);
+  if (ierr) PetscCall(SpMVMultPlanForgo(plan, 1, stream));
+  PetscCall(ierr);
   if (whole) PetscCall(PetscLogGpuTimeBegin()); /* otherwise the functions of the blocks call it */
   PetscCall(SpMVMultPlanLaunch(plan, p, stream));
   if (whole) PetscCall(PetscLogGpuTimeEnd());
   PetscCall(SpMVOperandsEnd(&o));
-  if (negate) PetscCall(SpMVVecCopyLocal(zz, -1.0, zz));
+  if (op == SPMV_RESIDUAL && !whole) PetscCall(SpMVVecCopyLocal(zz, -1.0, zz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
