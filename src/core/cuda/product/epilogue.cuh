@@ -90,8 +90,7 @@ struct FusedDots : WithHalo, Dots {
 
 // What a kernel for this use has besides the product; for MULT, the type only gives the number of sums a size
 template <Use USE>
-using EpilogueOf =
-    std::conditional_t<USE == FUSED_DOTS, FusedDots, std::conditional_t<USE == DOTS, Dots, WithHalo>>;
+using EpilogueOf = std::conditional_t<USE == FUSED_DOTS, FusedDots, std::conditional_t<USE == DOTS, Dots, WithHalo>>;
 template <class A, class D> struct WithDot {
   A args;
   D dot;
