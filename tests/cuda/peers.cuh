@@ -156,7 +156,7 @@ public:
   // The number of partial sums of x'y that a product stores
   size_t Sums() const
   {
-    return (size_t)block[0][0]->WarpsOf(spmv::FUSED_DOT) * spmv::REALS;
+    return (size_t)block[0][0]->WarpsOf(spmv::FUSED_DOTS) * spmv::REALS;
   }
   bool IsRightDot(const Values &x, const PetscScalar *y, const PetscReal *sums) const
   {
@@ -183,10 +183,10 @@ public:
       PetscCallCUDA(SpMVCudaMult(block[0][1], {SPMVCUDA_MULT, x, NULL, y}, stream));
       PetscCall(e.ReverseEnd(y, stream));
     } else if (how == WITH_DOT) {
-      spmv::Dot            dot = {false, sums};
-      const spmv::Operands v   = {(const spmv::Scalar *)x, NULL, (spmv::Scalar *)y};
+      spmv::Dots           dots = {false, false, sums, (const spmv::Scalar *)x};
+      const spmv::Operands v    = {(const spmv::Scalar *)x, NULL, (spmv::Scalar *)y};
       PetscCallCUDA(block[0][0]->order.Enter(stream));
-      PetscCallCUDA(block[0][0]->Multiply({SPMVCUDA_MULT, v, sends, true, &dot}, stream));
+      PetscCallCUDA(block[0][0]->Multiply({SPMVCUDA_MULT, v, sends, true, &dots}, stream));
       PetscCallCUDA(block[0][0]->Leave(stream));
     } else {
       if (how == SEPARATE) PetscCall(e.Begin(x, stream));
