@@ -183,6 +183,55 @@ static PetscErrorCode Axpy(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix with one entry in each row, in the columns from `first` on */
+static PetscErrorCode MakeShifted(Test *t, PetscInt first, const char *type, Mat *A)
+{
+  PetscInt rs, re, N;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, type, A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 2, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 2, NULL, 2, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetOwnershipRange(*A, &rs, &re));
+  PetscCall(MatGetSize(*A, NULL, &N));
+  for (PetscInt i = rs; i < re; i++) PetscCall(MatSetValue(*A, i, (i + first) % N, Value(i, first, 5), INSERT_VALUES));
+  PetscCall(MatAssemble(*A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Conversion to a matrix that has another pattern with as many entries in each row: both patterns remain. PETSc's
+  conversion of AIJ to AIJ does not support it
+*/
+static PetscErrorCode ConvertOther(Test *t, Record *r)
+{
+  Mat A, B;
+
+  PetscFunctionBegin;
+  for (int own = 0; own < 2; own++) {
+    PetscCall(MakeShifted(t, 0, own ? t->type : MATAIJ, &A));
+    PetscCall(MakeShifted(t, 1, t->type, &B));
+    PetscCall(Touch(B));
+    if (t->aij)
+      PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
+    else
+      PetscCall(MatConvert(A, t->type, MAT_REUSE_MATRIX, &B));
+    PetscCall(RecordMat(t, r, "type of the reused matrix", B));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MakeShifted(t, 1, MATAIJ, &B));
+    if (t->aij)
+      PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
+    else if (own)
+      PetscCall(MatConvert(A, MATAIJ, MAT_REUSE_MATRIX, &B));
+    else
+      PetscCall(MatCopy(A, B, DIFFERENT_NONZERO_PATTERN));
+    PetscCall(RecordProducts(r, B, PETSC_TRUE));
+    PetscCall(Destroy(&B, &A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Records whether a conversion returned the requested type, and not just a type that works */
 static PetscErrorCode RecordRequested(Record *r, Mat A, const char *type)
 {
@@ -284,6 +333,7 @@ static const Operation operations[] = {{"diagonal", Diagonal, NOCUDA},
                                        {"axpy", Axpy, FULL | NOCUDA},
                                        {"convert-aij", Convert, NOPERM, MATAIJ},
                                        {"convert-own", Convert, NOPERM},
+                                       {"convert-other", ConvertOther, FULL | NOPERM},
                                        {"convert-sellp", Convert, NOPERM, "sellp"},
                                        {"convert-evchyb", Convert, NOPERM, "evchyb"},
                                        {"convert-aijperm", Convert, FULL | NOPERM, MATAIJPERM},

@@ -248,6 +248,54 @@ static PetscErrorCode SpMVCreateParent(Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether two matrices derived from AIJ have the same pattern, on all ranks; false for other types */
+static PetscErrorCode SpMVSamePattern(Mat A, Mat B, PetscBool *same)
+{
+  Mat             block[2][2]; /* diagonal and off-diagonal of A, B */
+  const Mat       mat[2] = {A, B};
+  const PetscInt *columns[2];
+  PetscBool       aij[2];
+  const PetscBool mpi = SpMVIsMPI(A);
+  PetscMPIInt     all;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++)
+    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)mat[k], &aij[k], MATSEQAIJ, MATMPIAIJ, ""));
+  *same = (PetscBool)(aij[0] && aij[1] && mpi == SpMVIsMPI(B) && A->assembled && B->assembled);
+  if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) {
+    block[0][k] = mat[k];
+    if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(mat[k], &block[0][k], &block[1][k], &columns[k]));
+  }
+  for (int k = 0; k < (mpi ? 2 : 1) && *same; k++) {
+    SpMVCSR a, b;
+
+    PetscCall(MatSpMVGetPattern_Seq(block[k][0], &a));
+    PetscCall(MatSpMVGetPattern_Seq(block[k][1], &b));
+    *same = (PetscBool)(a.m == b.m && a.n == b.n);
+    if (*same && a.i != b.i) PetscCall(PetscArraycmp(a.i, b.i, a.m + 1, same));
+    if (*same && a.j != b.j) PetscCall(PetscArraycmp(a.j, b.j, a.i[a.m], same));
+    if (*same && k) PetscCall(PetscArraycmp(columns[0], columns[1], a.n, same));
+    PetscCall(MatSpMVRestorePattern_Seq(block[k][0], &a));
+    PetscCall(MatSpMVRestorePattern_Seq(block[k][1], &b));
+  }
+  all = *same;
+  if (mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, PetscObjectComm((PetscObject)A)));
+  *same = (PetscBool)all;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatCopy() inserts row by row unless the patterns are known to be the same, and trusts its caller in this */
+static PetscErrorCode SpMVCopy(Mat A, Mat B)
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(SpMVSamePattern(A, B, &same));
+  PetscCall(MatCopy(A, B, same ? SAME_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Converts a matrix of one of our types to any other type, through the parent type, whose converters PETSc finds by
    name */
 static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
@@ -279,7 +327,7 @@ static PetscErrorCode MatConvert_SpMV(Mat A, MatType newtype, MatReuse reuse, Ma
   if (format)
     PetscCall(MatConvertFrom_SpMV(A, newtype, reuse, newmat));
   else if (is_aij)
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN)); /* as PETSc does */
+    PetscCall(SpMVCopy(A, *newmat));
   else if (reuse == MAT_INPLACE_MATRIX) {
     PetscCall(MatSpMVUnhook(A));
     PetscCall(MatConvert(A, newtype, MAT_INPLACE_MATRIX, newmat));
@@ -333,7 +381,7 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
     if (!spmv) PetscCall(SpMVConvertToParent(&A));
     PetscCall(MatSpMVHook(A, format, NULL));
   } else if (reuse == MAT_REUSE_MATRIX && aij)
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN)); /* as PETSc does */
+    PetscCall(SpMVCopy(A, *newmat));
   else {
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
     if (spmv)
@@ -343,7 +391,7 @@ PetscErrorCode MatConvertFrom_SpMV(Mat A, MatType newtype, MatReuse reuse, Mat *
     else
       PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
     if (reuse == MAT_REUSE_MATRIX) {
-      PetscCall(MatCopy(B, *newmat, SAME_NONZERO_PATTERN));
+      PetscCall(SpMVCopy(B, *newmat));
       PetscCall(MatDestroy(&B));
     } else {
       PetscCall(SpMVConvertToParent(&B));
