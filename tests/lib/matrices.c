@@ -312,7 +312,7 @@ PetscErrorCode PreallocateLocalRows(Mat A, const LocalRows *r)
   PetscCall(MatGetLayouts(A, &rows, &cols));
   PetscCall(PetscLayoutSetUp(rows));
   PetscCall(PetscLayoutSetUp(cols));
-  PetscCall(MatGetOwnershipRangeColumn(A, &cs, &ce));
+  PetscCall(PetscLayoutGetRange(cols, &cs, &ce)); /* MatGetOwnershipRangeColumn() would set the matrix up */
   PetscCall(PetscCalloc2(r->m, &d, r->m, &o));
   for (PetscInt i = 0; i < r->m; i++) {
     for (PetscInt k = r->i[i]; k < r->i[i + 1]; k++) (size == 1 || (r->j[k] >= cs && r->j[k] < ce) ? d : o)[i]++;
