@@ -191,6 +191,7 @@ namespace {
 
 struct LaunchPlan {
   bool   held, near, global; // see HELD and TEAM_NEAR; the vectors are in global memory
+  bool   cut;                // held, with the places of the other pieces of rows
   int    cluster;            // thread blocks of a system, or 0
   int    direct, threads;    // direct: see Direct()
   size_t words;
@@ -200,7 +201,7 @@ struct LaunchPlan {
   size_t Bytes() const
   {
     const size_t e = (size_t)entries, r = (size_t)rows;
-    if (held) return (r + e) * sizeof(Scalar) + e * sizeof(uint16_t) + 2 * (r + WARP) * sizeof(int);
+    if (held) return (r + e) * sizeof(Scalar) + e * sizeof(uint16_t) + (1 + cut) * (r + WARP) * sizeof(int);
     if (near) return (words + e) * sizeof(Scalar) + (r + 1) * sizeof(int) + e * sizeof(uint16_t);
     return (global ? 0 : words * sizeof(Scalar)) + DirectBytes(direct);
   }
@@ -352,6 +353,7 @@ Sliced _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt 
     }
     LaunchPlan l = {};
     l.held       = true;
+    l.cut        = best.cut < INT_MAX;
     l.rows       = count;
     l.entries    = (int)std::min(most * WARP, (long long)INT_MAX);
     if (count > HELD_ROWS * TEAM_MOST * cluster || l.Bytes() > this->most) continue;
@@ -383,6 +385,7 @@ LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entri
   if (l.held) {
     l.entries = sliced.entries;
     l.rows    = sliced.pieces;
+    l.cut     = sliced.pieces > rows;
   } else if (o.method == SPMV_BATCH_GMRES) { // more vectors than entries: others share the multiprocessor
     l.near    = (size_t)entries * (sizeof(Scalar) + sizeof(uint16_t)) <= l.words * sizeof(Scalar);
     l.entries = entries;
@@ -494,6 +497,7 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
       LaunchPlan both = *other;
       both.entries    = std::max(both.entries, one.entries);
       both.rows       = std::max(both.rows, one.rows);
+      both.cut        = both.cut || one.cut;
       // a launch of few systems would not fill the device: smaller systems join it
       if (other->held == one.held && other->near == one.near && other->global == one.global &&
           !other->direct == !one.direct && other->cluster == one.cluster &&
@@ -510,6 +514,7 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
     l->words   = std::max(l->words, one.words);
     l->entries = std::max(l->entries, one.entries);
     l->rows    = std::max(l->rows, one.rows);
+    l->cut     = l->cut || one.cut;
     l->systems.push_back(p);
   }
   for (auto &l : launches) SPMV_TRY(Finish(o, *l, stream));
