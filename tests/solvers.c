@@ -204,6 +204,9 @@ static PetscErrorCode Grid(Test *t, Record *r)
         PetscCall(PCMGGetSmoother(pc, l, &smoother));
         PetscCall(KSPGetOperators(smoother, NULL, &A));
         PetscCall(RecordMat(t, r, "type of a level's matrix", A));
+        if (!named || !l) continue;
+        PetscCall(PCMGGetInterpolation(pc, l, &A));
+        PetscCall(RecordType(t, r, "type of a level's interpolation", A));
       }
     }
   }
