@@ -133,7 +133,7 @@ static PetscErrorCode Conversions(Mat A, const Arrays *a)
   PetscFunctionBeginUser;
   PetscCall(PetscSpMVGetFormat(A, &format));
   Check(format && !strcmp(format, MATBATCH), "PetscSpMVGetFormat()");
-  PetscCall(AIJCreate(PETSC_COMM_WORLD, a, &B));
+  PetscCall(AIJCreate(PETSC_COMM_WORLD, a, &B, NULL));
   PetscCall(MatEqual(A, B, &is));
   Check(is, "MatEqual() with AIJ");
   PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &C));

@@ -37,7 +37,8 @@ PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least,
                             Arrays *);
 PetscErrorCode ArraysDestroy(Arrays *);
 PetscErrorCode BatchCreate(MPI_Comm, const Arrays *, PetscCopyMode, Mat *);
-PetscErrorCode AIJCreate(MPI_Comm, const Arrays *, Mat *);
+/* the same matrix as AIJ, and the matrix of the absolute values, for bounds */
+PetscErrorCode AIJCreate(MPI_Comm, const Arrays *, Mat *A, Mat *bound);
 /* new values of a problem, or of all (-1), in the arrays and in the matrix */
 PetscErrorCode ChangeValues(Mat, Arrays *, PetscInt problem);
 PetscErrorCode Same(Vec, Vec, const char *what); /* bit for bit */
