@@ -70,7 +70,10 @@ unsigned _n_SpMVCudaStore::WarpsOf(Use use)
   Dots          dots{};
   const Product p = {SPMVCUDA_MULT, {}, nullptr, false, &dots};
   KernelCall    call;
-  return For(use, p, &call) ? call.grid * (call.block / WARP) : 0;
+  if (!For(use, p, &call) || !call.grid) return 0;
+  if (call.kernel->Load() == cudaSuccess) return call.grid * (call.block / WARP);
+  ForgetErrors();
+  return 0;
 }
 
 cudaError_t _n_SpMVCudaStore::Leave(cudaStream_t stream)

@@ -111,7 +111,8 @@ struct _n_SpMVCudaStore {
   // Launches what For() says; overridden by stores whose kernels have other arguments
   virtual cudaError_t Multiply(const spmv::Product &, cudaStream_t);
 
-  // The number of warps of the kernel for this use, each of which stores the sums of an epilogue; 0: there is none
+  // The number of warps of the kernel for this use, each of which stores the sums of an epilogue; 0: there is none, or
+  // it cannot be loaded, for example for lack of memory
   unsigned WarpsOf(spmv::Use);
   // Sets the rows of y that products do not write, to z or zero, at the speed of a copy
   cudaError_t SetRows(const spmv::Operands &, cudaStream_t) const;

@@ -495,6 +495,7 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
     Launch          *l   = nullptr;
     for (auto &other : launches) {
       LaunchPlan both = *other;
+      both.words      = std::max(both.words, one.words);
       both.entries    = std::max(both.entries, one.entries);
       both.rows       = std::max(both.rows, one.rows);
       both.cut        = both.cut || one.cut;
@@ -518,14 +519,15 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
     l->systems.push_back(p);
   }
   for (auto &l : launches) SPMV_TRY(Finish(o, *l, stream));
-  SpMVBatchSummary begin[2] = {};
-  begin[1].least            = n ? INT_MAX : 0;
-  begin[1].reason           = SPMV_BATCH_ATOL;
+  const std::vector<PetscInt>   firsts(first_, first_ + n + 1);
+  std::vector<SpMVBatchSummary> begin(2);
+  begin[1].least  = n ? INT_MAX : 0;
+  begin[1].reason = SPMV_BATCH_ATOL;
   SPMV_TRY(results.Alloc((size_t)n, stream));
-  SPMV_TRY(Upload(summary, std::vector<SpMVBatchSummary>(begin, begin + 2), stream));
+  SPMV_TRY(Upload(summary, begin, stream));
   SPMV_TRY(Upload(slices, lists, stream));
   SPMV_TRY(Upload(where, begins, stream));
-  SPMV_TRY(Upload(first, std::vector<PetscInt>(first_, first_ + n + 1), stream));
+  SPMV_TRY(Upload(first, firsts, stream));
   return cudaStreamSynchronize(stream); // the lists on the host may go
 }
 

@@ -53,7 +53,8 @@ cudaError_t _n_SpMVCudaKrylov::Prepare(SolveArgs &g, cudaStream_t stream)
 cudaError_t _n_SpMVCudaKrylov::Begin(SolveArgs &g, const State &first, cudaStream_t stream)
 {
   SPMV_TRY(Prepare(g, stream));
-  return cudaMemcpyAsync((State *)state, &first, sizeof(first), cudaMemcpyHostToDevice, stream);
+  beginning = first; // CUDA may read it after the call
+  return cudaMemcpyAsync((State *)state, &beginning, sizeof(beginning), cudaMemcpyHostToDevice, stream);
 }
 
 cudaError_t _n_SpMVCudaKrylov::Multiply(SpMVCudaStore A, Product p, int n, cudaStream_t stream, Partials *partials)

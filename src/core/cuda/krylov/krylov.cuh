@@ -49,7 +49,7 @@ struct Ranks {
   PetscReal   *sums;   // space for the numbers of a sum, which the caller adds if `outside`
 };
 
-// The state of a solve, in device memory. The second line is only for CG, the third only for BiCGStab
+// The state of a solve, in device memory. Only for CG are dpi, beta and pending, only for BiCGStab rho, omega and dp
 struct State {
   Scalar    a, b;               // x += a p; p = z + b p
   Scalar    dpi, beta, betaold; // p'Ap, z'r, and z'r of the previous iteration
@@ -443,8 +443,9 @@ struct _n_SpMVCudaKrylov {
   SpMVCudaKrylovAllReduce allreduce = nullptr;
   void                   *ctx       = nullptr;
 
-  spmv::CGArgs   cg   = {};
-  spmv::BCGSArgs bcgs = {};
+  spmv::CGArgs   cg        = {};
+  spmv::BCGSArgs bcgs      = {};
+  spmv::State    beginning = {}; // the initial state of the solve
 
   ~_n_SpMVCudaKrylov()
   {

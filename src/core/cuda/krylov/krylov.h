@@ -162,7 +162,8 @@ PETSC_INTERN cudaError_t SpMVCudaBCGSHalf(SpMVCudaKrylov, cudaStream_t); /* s */
 /* t = A s, unless A is NULL; B t; and all inner products with it */
 PETSC_INTERN cudaError_t SpMVCudaBCGSSecond(SpMVCudaKrylov, SpMVCudaStore A, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaBCGSUpdate(SpMVCudaKrylov, cudaStream_t); /* x, r, the norm, p */
-/* After SINGULAR: x + alpha p is the solution if s = 0; waits for the stream */
+/* After SINGULAR, if s = 0: x + alpha p, or with APPLIED on the right x + alpha B p, is the solution. Waits for the
+   stream */
 PETSC_INTERN cudaError_t SpMVCudaBCGSGetStep(SpMVCudaKrylov, PetscScalar *alpha, cudaStream_t);
 
 /*

@@ -196,10 +196,10 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   const Args &args = ArgsOf(arguments);
   const int   unit = s * WARP + (int)(threadIdx.x % WARP);
   if constexpr (HasSums(USE)) {
-    if (unit < args.units) DotOf(arguments)->Prefetch((int64_t)unit * BS);
+    if (unit < args.units) GetEpilogue(arguments)->Prefetch((int64_t)unit * BS);
   }
   int slot[1] = {-1};
-  if constexpr (HasExchange(USE)) slot[0] = DotOf(arguments)->Slot(unit); // in time for the end
+  if constexpr (HasExchange(USE)) slot[0] = GetEpilogue(arguments)->Slot(unit); // in time for the end
   const int                  total = STEPS ? STEPS : args.steps;
   const int64_t              first = UNIFORM ? (int64_t)s * total : args.first_value[s];
   const int                  steps = UNIFORM ? total : (int)(args.first_value[s + 1] - (unsigned)first);
@@ -211,12 +211,12 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   const bool writes = (!HasSums(USE) && !LOOPS) || unit < args.units;
   if constexpr (HasExchange(USE)) {
     const int units[1] = {unit};
-    if (writes) DotOf(arguments)->AddOffdiagonal(slot, units, d);
+    if (writes) GetEpilogue(arguments)->AddOffdiagonal(slot, units, d);
   }
   if constexpr (HasSums(USE)) {
 #pragma unroll
     for (int i = 0; i < BS; i++) {
-      if (writes) d[i] = DotOf(arguments)->Add((int64_t)unit * BS + i, d[i], sums);
+      if (writes) d[i] = GetEpilogue(arguments)->Add((int64_t)unit * BS + i, d[i], sums);
     }
   }
 #pragma unroll
@@ -238,8 +238,8 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, LOOPS, USE) / BLOCK)
   const Args &args  = ArgsOf(arguments);
   unsigned    block = blockIdx.x;
   if constexpr (HasExchange(USE)) {
-    if (DotOf(arguments)->Exchanges(&block, x)) return;
-    const unsigned blocks = gridDim.x - DotOf(arguments)->exchange.blocks;
+    if (GetEpilogue(arguments)->Exchanges(&block, x)) return;
+    const unsigned blocks = gridDim.x - GetEpilogue(arguments)->exchange.blocks;
     block += args.block_shift;
     if (block >= blocks) block -= blocks;
   }
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, LOOPS, USE) / BLOCK)
   }
   if constexpr (HasSums(USE)) {
     AwaitPrevious();
-    DotOf(arguments)->Store(sums);
+    GetEpilogue(arguments)->Store(sums);
   }
 }
 

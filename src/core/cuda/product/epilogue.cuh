@@ -68,8 +68,8 @@ struct Dots {
       const bool upper = lane & by;
 #pragma unroll
       for (int k = 0; k < left; k++) {
-        const PetscReal others = __shfl_xor_sync(ALL, upper ? u[k] : u[k + left], by);
-        u[k]                   = (upper ? u[k + left] : u[k]) + others;
+        const PetscReal theirs = __shfl_xor_sync(ALL, upper ? u[k] : u[k + left], by);
+        u[k]                   = (upper ? u[k + left] : u[k]) + theirs;
       }
     }
 #pragma unroll
@@ -91,12 +91,12 @@ struct FusedDots : WithHalo, Dots {
 // What a kernel for this use has besides the product; for MULT, the type only gives the number of sums a size
 template <Use USE>
 using EpilogueOf = std::conditional_t<USE == FUSED_DOTS, FusedDots, std::conditional_t<USE == DOTS, Dots, WithHalo>>;
-template <class A, class D> struct WithDot {
+template <class A, class D> struct WithEpilogue {
   A args;
-  D dot;
+  D epilogue;
 };
 template <class A, Use USE>
-using ArgumentsOf = std::conditional_t<HasSums(USE) || HasExchange(USE), WithDot<A, EpilogueOf<USE>>, A>;
+using ArgumentsOf = std::conditional_t<HasSums(USE) || HasExchange(USE), WithEpilogue<A, EpilogueOf<USE>>, A>;
 
 // Puts the arguments of a store's kernel in place: with the epilogue or the exchange, and with what may be read of the
 // matrix before the previous kernel has ended. Adds the thread blocks that exchange to those of the grid
@@ -116,9 +116,9 @@ A &Arguments(const _n_SpMVCudaStore &store, const A &args, Use use, const Produc
     }
     call->grid += halo.exchange.blocks;
   }
-  A &own      = use == DOTS         ? call->Take(WithDot<A, Dots>{args, *p.dots}).args
-                : use == FUSED_DOTS ? call->Take(WithDot<A, FusedDots>{args, {halo, *p.dots}}).args
-                : use == FUSED      ? call->Take(WithDot<A, WithHalo>{args, halo}).args
+  A &own      = use == DOTS         ? call->Take(WithEpilogue<A, Dots>{args, *p.dots}).args
+                : use == FUSED_DOTS ? call->Take(WithEpilogue<A, FusedDots>{args, {halo, *p.dots}}).args
+                : use == FUSED      ? call->Take(WithEpilogue<A, WithHalo>{args, halo}).args
                                     : call->Take(args);
   own.settled = store.settled;
   return own;
@@ -128,16 +128,16 @@ template <class A> __device__ __forceinline__ const A &ArgsOf(const A &a)
 {
   return a;
 }
-template <class A, class D> __device__ __forceinline__ const A &ArgsOf(const WithDot<A, D> &a)
+template <class A, class D> __device__ __forceinline__ const A &ArgsOf(const WithEpilogue<A, D> &a)
 {
   return a.args;
 }
-template <class A> __device__ __forceinline__ std::nullptr_t DotOf(const A &)
+template <class A> __device__ __forceinline__ std::nullptr_t GetEpilogue(const A &)
 {
   return nullptr;
 }
-template <class A, class D> __device__ __forceinline__ const D *DotOf(const WithDot<A, D> &a)
+template <class A, class D> __device__ __forceinline__ const D *GetEpilogue(const WithEpilogue<A, D> &a)
 {
-  return &a.dot;
+  return &a.epilogue;
 }
 } // namespace spmv

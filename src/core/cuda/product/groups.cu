@@ -30,8 +30,8 @@ __device__ __forceinline__ void add_group(const Args &args, const Slice &self, i
 
 // A warp multiplies one slice. The code that follows the loop exists only once
 template <class V, Use USE>
-__device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE> *dot, PetscReal *sums, int s, int lane,
-                                         SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE> *epilogue, PetscReal *sums, int s,
+                                         int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Slice self  = ReadSlice(args, s);
   const int   rows  = self.Rows();
@@ -58,15 +58,15 @@ __device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE>
 #pragma unroll
     for (int i = 0; i < MOST; i++) {
       row[i]  = i < rows ? first + i : -1;
-      slot[i] = dot->Slot(row[i]);
+      slot[i] = epilogue->Slot(row[i]);
     }
-    dot->AddOffdiagonal(slot, row, d);
+    epilogue->AddOffdiagonal(slot, row, d);
   }
 #pragma unroll
   for (int i = 0; i < MOST; i++) {
     if (i >= rows) break;
     const int r = first + i;
-    if constexpr (HasSums(USE)) d[i] = dot->Add(r, d[i], sums);
+    if constexpr (HasSums(USE)) d[i] = epilogue->Add(r, d[i], sums);
     y[r] = Result(form, z, r, d[i]);
   }
 }
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(BLOCK, sizeof(Scalar) > 8 ? 2 : 3)
     groups(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   EachSlice<USE>(arguments, x, [&](int s, int lane, PetscReal(&sums)[EpilogueOf<USE>::NUMBERS]) {
-    multiply<V, USE>(ArgsOf(arguments), DotOf(arguments), sums, s, lane, form, x, z, y);
+    multiply<V, USE>(ArgsOf(arguments), GetEpilogue(arguments), sums, s, lane, form, x, z, y);
   });
 }
 

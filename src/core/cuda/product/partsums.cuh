@@ -5,6 +5,10 @@
   taken. Each part stores its sums and counts its arrival. The part that arrives last adds the sums: all of them have
   been sent, and it waits for those that are not there yet. Thus a sum is its own signal. With a fence between the sums
   and the arrival, the last part would begin a microsecond later.
+
+  In a fused product, thread blocks hand the sums of the off-diagonal block's rows to the warps that multiply the
+  diagonal block (offdiagonal.cuh). Nobody counts arrivals: the thread blocks for which these warps wait have begun
+  before them.
 */
 #pragma once
 

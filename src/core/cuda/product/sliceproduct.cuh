@@ -203,7 +203,7 @@ __device__ __forceinline__ void EachSlice(const A &arguments, const Scalar *x, F
   const auto &args  = ArgsOf(arguments);
   unsigned    block = blockIdx.x;
   if constexpr (HasExchange(USE)) {
-    if (DotOf(arguments)->Exchanges(&block, x)) return;
+    if (GetEpilogue(arguments)->Exchanges(&block, x)) return;
   }
   const int s = (int)((block * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
@@ -211,7 +211,7 @@ __device__ __forceinline__ void EachSlice(const A &arguments, const Scalar *x, F
   if (s < args.slices) multiply(s, lane, sums);
   if constexpr (HasSums(USE)) {
     AwaitPrevious();
-    DotOf(arguments)->Store(sums);
+    GetEpilogue(arguments)->Store(sums);
   }
 }
 

@@ -44,7 +44,7 @@ __device__ __forceinline__ void add_slice(const Args &args, const Slice &self, i
 
 // The code that follows the loops exists only once
 template <class V, int BS, Use USE, int U, class X>
-__device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> *dot, PetscReal *sums,
+__device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> *epilogue, PetscReal *sums,
                                         const Slice &self, int lane, SpMVCudaForm form, X x, const Scalar *z, Scalar *y)
 {
   const int  units = self.units;
@@ -68,8 +68,8 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
   if constexpr (HasExchange(USE)) {
     int slot[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) slot[u] = dot->Slot(unit[u]);
-    dot->AddOffdiagonal(slot, unit, d);
+    for (int u = 0; u < U; u++) slot[u] = epilogue->Slot(unit[u]);
+    epilogue->AddOffdiagonal(slot, unit, d);
   }
 #pragma unroll
   for (int u = 0; u < U; u++) {
@@ -77,7 +77,7 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
     const int64_t r = (int64_t)unit[u] * BS;
     if constexpr (HasSums(USE)) {
 #pragma unroll
-      for (int i = 0; i < BS; i++) d[u * BS + i] = dot->Add(r + i, d[u * BS + i], sums);
+      for (int i = 0; i < BS; i++) d[u * BS + i] = epilogue->Add(r + i, d[u * BS + i], sums);
     }
 #pragma unroll
     for (int i = 0; i < BS; i++) y[r + i] = Result(form, z, r + i, d[u * BS + i]);
@@ -87,20 +87,20 @@ __device__ __forceinline__ void product(const Args &args, const EpilogueOf<USE> 
 // A warp multiplies one slice, depending on its kind. MANY: some slices have several units per lane. A kernel without
 // them has room for a third more warps: a twin of cage14 takes 91 us instead of 98, random:20000 29 instead of 31
 template <class V, int BS, bool MANY, Use USE>
-__device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE> *dot, PetscReal *sums, int s, int lane,
-                                         SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
+__device__ __forceinline__ void multiply(const Args &args, const EpilogueOf<USE> *epilogue, PetscReal *sums, int s,
+                                         int lane, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   const Slice self = ReadSlice(args, s);
   const int   lu   = MANY ? self.lu : 0;
   if (lu == 0)
-    product<V, BS, USE, 1>(args, dot, sums, self, lane, form, x, z, y);
+    product<V, BS, USE, 1>(args, epilogue, sums, self, lane, form, x, z, y);
   else if constexpr (MANY) {
     if (lu == 1)
-      product<V, 1, USE, 2>(args, dot, sums, self, lane, form, x, z, y);
+      product<V, 1, USE, 2>(args, epilogue, sums, self, lane, form, x, z, y);
     else if (lu == 2)
-      product<V, 1, USE, 4>(args, dot, sums, self, lane, form, x, z, y);
+      product<V, 1, USE, 4>(args, epilogue, sums, self, lane, form, x, z, y);
     else
-      product<V, 1, USE, 8>(args, dot, sums, self, lane, form, x, z, y);
+      product<V, 1, USE, 8>(args, epilogue, sums, self, lane, form, x, z, y);
   }
 }
 
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(BLOCK, RESIDENT<BS, MANY>)
     slices(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
   EachSlice<USE>(arguments, x, [&](int s, int lane, PetscReal(&sums)[EpilogueOf<USE>::NUMBERS]) {
-    multiply<V, BS, MANY, USE>(ArgsOf(arguments), DotOf(arguments), sums, s, lane, form, x, z, y);
+    multiply<V, BS, MANY, USE>(ArgsOf(arguments), GetEpilogue(arguments), sums, s, lane, form, x, z, y);
   });
 }
 
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::T
   PetscReal   sums[EpilogueOf<USE>::NUMBERS] = {};
   unsigned    block                          = blockIdx.x;
   if constexpr (HasExchange(USE)) {
-    if (DotOf(arguments)->Exchanges(&block, x)) return;
+    if (GetEpilogue(arguments)->Exchanges(&block, x)) return;
   }
   if (!args.settled) AwaitPrevious();
   const int4 t   = LoadOrdered((const int4 *)args.tile + block); // a Tile
@@ -141,13 +141,13 @@ __global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::T
       own.Copy(wait, args.last_blocks);
       own.first = false;
     }
-    product<V, 1, USE, 1>(args, DotOf(arguments), sums, self, lane, form, own, z, y);
+    product<V, 1, USE, 1>(args, GetEpilogue(arguments), sums, self, lane, form, own, z, y);
     own.first = false;
   }
   if (own.first) own.Copy(wait, args.last_blocks); // the warp has no slice
   if constexpr (HasSums(USE)) {
     AwaitPrevious();
-    DotOf(arguments)->Store(sums);
+    GetEpilogue(arguments)->Store(sums);
   }
 }
 

@@ -23,7 +23,6 @@ static PetscErrorCode KSPDeviceBCGSMult(KSP ksp, KSPDeviceRun *run, Vec p, Vec h
     if (KSPDeviceBCGSOutside(ksp, run)) {
       PetscCall(KSP_PCApply(ksp, p, hat));
       PetscCall(KSP_MatMult(ksp, run->A, hat, w));
-      PetscCall(KSP_RemoveNullSpace(ksp, w));
       PetscCall(KSPDeviceTouch(hat, NULL)); /* copies it to the device if PETSc has computed it on the host */
     } else
       PetscCall(KSP_PCApplyBAorAB(ksp, p, w, hat));

@@ -164,6 +164,7 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
   KSP_Device  *d = NULL;
   KSPDeviceCG *cg;
   PetscScalar  dot;
+  Mat          A;
   Vec          w;
 
   PetscFunctionBegin;
@@ -173,8 +174,9 @@ static PetscErrorCode KSPCGGetObjFcn_DeviceCG(KSP ksp, PetscReal *objective)
     PetscCall((*cg->getobjective)(ksp, objective));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(KSPGetOperators(ksp, &A, NULL)); /* the matrix of the last solve may be gone */
   PetscCall(VecDuplicate(ksp->vec_sol, &w));
-  PetscCall(KSP_MatMult(ksp, d->run->A, ksp->vec_sol, w));
+  PetscCall(KSP_MatMult(ksp, A, ksp->vec_sol, w));
   PetscCall(VecAXPBY(w, -1., 0.5, ksp->vec_rhs));
   PetscCall(KSPDeviceCGDot(cg, w, ksp->vec_sol, &dot));
   PetscCall(VecDestroy(&w));
