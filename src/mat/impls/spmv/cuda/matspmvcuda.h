@@ -217,6 +217,7 @@ PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, Pet
 
 /* cusparse/pattern.c: the pattern of a sequential matrix from arrays on the device */
 PETSC_INTERN PetscErrorCode SpMVDownloadIndices(PetscInt64 count, const PetscInt *from, PetscInt *to);
+PETSC_INTERN PetscErrorCode SpMVPinnedFree(void); /* memory that is kept until PetscFinalize() */
 /* the number of nonzeros in each row; the caller frees them */
 PETSC_INTERN PetscErrorCode SpMVGetLengths(PetscInt m, const PetscInt *i, PetscInt **length);
 /* copies the columns into a matrix with room for them */
