@@ -187,7 +187,8 @@ static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes,
   }
   if (hosts) *error = SpMVCudaUploadTemporary(hosts, device, host, size, stream, copy);
   if (*error) (void)cudaGetLastError();
-  for (int h = 0; h < hosts && !*error; h++) array[which[h]] = device[h];
+  if (!hosts || *error) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int h = 0; h < hosts; h++) array[which[h]] = device[h];
   PetscCall(PetscLogCpuToGpu((PetscLogDouble)((size_t)hosts * bytes)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
