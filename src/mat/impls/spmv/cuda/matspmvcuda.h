@@ -84,7 +84,7 @@ typedef struct _n_Mat_SpMVCUDA {
   SpMVMultPlan plan[SPMV_PLANS]; /* of an MPI matrix */
   SpMVAgreed   columns;          /* when all ranks prepared the plan for columns */
   PetscBool    columns_lack;     /* some rank cannot multiply several columns at once, for example for lack of memory */
-  /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
+  /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVGetReady_MPICUDA() */
   PetscBool may_lack;
 } Mat_SpMVCUDA;
 
