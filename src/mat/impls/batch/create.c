@@ -343,6 +343,39 @@ static PetscErrorCode MatBatchCheckMat(PetscInt p, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Appends the entries of an AIJ matrix to the arrays, which have `at` entries and room for `room`, and its rows to i,
+   which points to the latest row offset */
+static PetscErrorCode MatBatchAppend(Mat B, PetscInt64 *at, PetscInt64 *room, PetscInt *i, PetscInt **j,
+                                     PetscScalar **a)
+{
+  PetscErrorCode ierr;
+  PetscInt64     end;
+  SpMVCSR        csr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSpMVGetPattern_Seq(B, &csr));
+  end = *at + csr.i[csr.m];
+  SpMVCall(MatBatchCheckEntries(end));
+  if (end > *room) {
+    *room = PetscMax(2 * *room, end);
+    SpMVCall(PetscRealloc((size_t)*room * sizeof(**j), j));
+    SpMVCall(PetscRealloc((size_t)*room * sizeof(**a), a));
+  }
+  SpMVCall(PetscArraycpy(*j + *at, csr.j, csr.i[csr.m]));
+  SpMVCall(MatSeqAIJGetArrayRead(B, &csr.a));
+  ierr = PetscArraycpy(*a + *at, csr.a, csr.i[csr.m]);
+  PetscCall(MatSeqAIJRestoreArrayRead(B, &csr.a));
+  for (PetscInt r = 0; r < csr.m && !ierr; r++) { /* sorting returns at once if the columns are ascending */
+    ierr     = PetscSortIntWithScalarArray(csr.i[r + 1] - csr.i[r], *j + *at + csr.i[r], *a + *at + csr.i[r]);
+    i[r + 1] = (PetscInt)*at + csr.i[r + 1];
+  }
+  *at = end;
+done:
+  PetscCall(MatSpMVRestorePattern_Seq(B, &csr));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The arrays for MatCreateBatch(). The caller frees them, even after an error */
 static PetscErrorCode MatBatchGather(PetscInt n, const Mat mats[], PetscInt **sizes, PetscInt **i, PetscInt **j,
                                      PetscScalar **a)
@@ -359,29 +392,12 @@ static PetscErrorCode MatBatchGather(PetscInt n, const Mat mats[], PetscInt **si
     PetscCall(MatBatchCheckRows(rows, "rows of all problems"));
   }
   PetscCall(PetscCalloc1((size_t)rows + 1, i));
-  for (PetscInt p = 0, row = 0; p < n; p++) {
+  for (PetscInt p = 0, row = 0; p < n; row += (*sizes)[p++]) {
     Mat            B;
-    SpMVCSR        csr;
-    PetscErrorCode ierr = PETSC_SUCCESS;
+    PetscErrorCode ierr;
 
     PetscCall(MatBatchAsAIJ(mats[p], &B));
-    PetscCall(MatSpMVGetPattern_Seq(B, &csr));
-    PetscCall(MatBatchCheckEntries(at + csr.i[csr.m]));
-    if (at + csr.i[csr.m] > room) {
-      room = PetscMax(2 * room, at + csr.i[csr.m]);
-      PetscCall(PetscRealloc((size_t)room * sizeof(**j), j));
-      PetscCall(PetscRealloc((size_t)room * sizeof(**a), a));
-    }
-    PetscCall(MatSeqAIJGetArrayRead(B, &csr.a));
-    PetscCall(PetscArraycpy(*a + at, csr.a, csr.i[csr.m]));
-    PetscCall(MatSeqAIJRestoreArrayRead(B, &csr.a));
-    PetscCall(PetscArraycpy(*j + at, csr.j, csr.i[csr.m]));
-    for (PetscInt r = 0; r < csr.m && !ierr; r++) { /* sorting returns at once if the columns are ascending */
-      ierr        = PetscSortIntWithScalarArray(csr.i[r + 1] - csr.i[r], *j + at + csr.i[r], *a + at + csr.i[r]);
-      (*i)[++row] = (PetscInt)at + csr.i[r + 1];
-    }
-    at += csr.i[csr.m];
-    PetscCall(MatSpMVRestorePattern_Seq(B, &csr));
+    ierr = MatBatchAppend(B, &at, &room, *i + row, j, a);
     PetscCall(MatDestroy(&B));
     PetscCall(ierr);
   }

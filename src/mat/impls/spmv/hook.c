@@ -67,12 +67,12 @@ static PetscErrorCode MatSpMVUnhookBlocks_MPI(Mat A)
 
 /*
   MatHeaderMerge(), which MatAXPY() calls for another pattern, gives a matrix the data and the nonzero state of a new
-  one, but not its operations. PETSc 3.18 to
-  3.26 then look for inodes, which determine operations, only if the state has changed since they were last looked for.
-  And if the state is the one that the matrix had before (in 3.18 also if it is smaller), PC takes the new pattern for
-  the old one. Both make LU fail or give wrong solutions. So on the host, where both matrices are of our types, the
-  state of each sequential matrix changes after its first assembly to one that no other matrix has had. Parallel
-  matrices do not need this for inodes, and their states are the sums of their blocks'
+  one, but not its operations; before PETSc 3.21.1 also the new one's format and parameters. PETSc 3.18 to 3.26 then
+  look for inodes, which determine operations, only if the state has changed since they were last looked for. And if the
+  state is the one that the matrix had before (in 3.18 also if it is smaller), PC takes the new pattern for the old one.
+  Both make LU fail or give wrong solutions. So on the host, where both matrices are of our types, the state of each
+  sequential matrix changes after its first assembly to one that no other matrix has had. Parallel matrices do not need
+  this for inodes, and their states are the sums of their blocks'
 */
 static void SpMVNonzeroStateRenew(Mat A)
 {

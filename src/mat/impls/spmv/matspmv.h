@@ -372,6 +372,7 @@ typedef struct {
 PETSC_INTERN PetscErrorCode SpMVNameReplace(Mat, MatType, SpMVName *);
 PETSC_INTERN PetscErrorCode SpMVNameRestore(SpMVName *);
 PETSC_INTERN PetscErrorCode SpMVFormerSet(Mat);
+PETSC_INTERN PetscErrorCode SpMVSeqAIJReplace(MatType, PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *));
 PETSC_INTERN PetscErrorCode SpMVRegisterNames(void);
 PETSC_INTERN PetscErrorCode SpMVFinalizeNames(void);
 

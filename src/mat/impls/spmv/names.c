@@ -123,6 +123,14 @@ static PetscErrorCode MatConvert_SeqAIJ_SpMV(Mat A, MatType type, MatReuse reuse
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Replaces the function of a type of the list: MatSeqAIJRegister() would replace the one above */
+PetscErrorCode SpMVSeqAIJReplace(MatType type, PetscErrorCode (*f)(Mat, MatType, MatReuse, Mat *))
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFunctionListAdd(&SpMVSeqAIJTypes, type, f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* PETSc 3.18 orders a parallel matrix by its diagonal block only if the matrix is of type mpiaij */
 static PetscErrorCode MatGetOrdering_SpMV(Mat A, MatOrderingType type, IS *row, IS *col)
 {

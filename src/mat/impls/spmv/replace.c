@@ -152,7 +152,7 @@ static PetscErrorCode SpMVRegisterAIJCUSPARSE(void)
   }
   PetscCall(MatRegister(MATSEQAIJCUSPARSE, MatCreate_SeqAIJCUSPARSE_SpMV));
   PetscCall(MatRegister(MATMPIAIJCUSPARSE, MatCreate_MPIAIJCUSPARSE_SpMV));
-  PetscCall(MatSeqAIJRegister(MATSEQAIJCUSPARSE, MatConvert_SeqAIJ_SeqAIJCUSPARSE_SpMV));
+  PetscCall(SpMVSeqAIJReplace(MATSEQAIJCUSPARSE, MatConvert_SeqAIJ_SeqAIJCUSPARSE_SpMV));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

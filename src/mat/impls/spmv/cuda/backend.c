@@ -75,6 +75,7 @@ static PetscErrorCode SpMVBegin_CUDA(void)
 static PetscErrorCode SpMVEnd_CUDA(void)
 {
   PetscFunctionBegin;
+  PetscCall(SpMVPinnedFree());
   PetscCallCUDA(SpMVCudaFinalize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

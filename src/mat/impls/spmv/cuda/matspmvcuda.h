@@ -84,7 +84,7 @@ typedef struct _n_Mat_SpMVCUDA {
   SpMVMultPlan plan[SPMV_PLANS]; /* of an MPI matrix */
   SpMVAgreed   columns;          /* when all ranks prepared the plan for columns */
   PetscBool    columns_lack;     /* some rank cannot multiply several columns at once, for example for lack of memory */
-  /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVSetMayLack_MPICUDA() */
+  /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVGetReady_MPICUDA() */
   PetscBool may_lack;
 } Mat_SpMVCUDA;
 
@@ -217,6 +217,7 @@ PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, Pet
 
 /* cusparse/pattern.c: the pattern of a sequential matrix from arrays on the device */
 PETSC_INTERN PetscErrorCode SpMVDownloadIndices(PetscInt64 count, const PetscInt *from, PetscInt *to);
+PETSC_INTERN PetscErrorCode SpMVPinnedFree(void); /* memory that is kept until PetscFinalize() */
 /* the number of nonzeros in each row; the caller frees them */
 PETSC_INTERN PetscErrorCode SpMVGetLengths(PetscInt m, const PetscInt *i, PetscInt **length);
 /* copies the columns into a matrix with room for them */

@@ -148,14 +148,17 @@ static PetscErrorCode MatSpMVExchangeCOO_MPICUDA(Mat A, Mat_SpMV *spmv, SpMVCuda
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective */
-static PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v)
+/* Collective. fails: this rank has no values because of an error; it sends NaNs, because the other ranks count on it */
+static PetscErrorCode SpMVCOOSend(const SpMVCOOExchange *e, const PetscScalar *v, PetscBool fails)
 {
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(SpMVCudaCOOPack(e->nsend, e->place, v, e->send, stream));
+  if (!fails)
+    PetscCallCUDA(SpMVCudaCOOPack(e->nsend, e->place, v, e->send, stream));
+  else if (e->nsend)
+    PetscCallCUDA(cudaMemsetAsync(e->send, 0xff, (size_t)e->nsend * sizeof(PetscScalar), stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscSFReduceWithMemTypeBegin(e->sf, MPIU_SCALAR, PETSC_MEMTYPE_CUDA, e->send, PETSC_MEMTYPE_CUDA,
                                           e->receive, MPI_REPLACE));
@@ -187,7 +190,8 @@ static PetscErrorCode SpMVCOOStage(int count, const void *array[], size_t bytes,
   }
   if (hosts) *error = SpMVCudaUploadTemporary(hosts, device, host, size, stream, copy);
   if (*error) (void)cudaGetLastError();
-  for (int h = 0; h < hosts && !*error; h++) array[which[h]] = device[h];
+  if (!hosts || *error) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int h = 0; h < hosts; h++) array[which[h]] = device[h];
   PetscCall(PetscLogCpuToGpu((PetscLogDouble)((size_t)hosts * bytes)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -410,7 +414,8 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
   PetscObject        theirs;
   SpMVCudaTemporary  copy;
   cudaStream_t       stream;
-  cudaError_t        error;
+  cudaError_t        error = cudaSuccess;
+  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
   PetscCall(SpMVDataGet((PetscObject)A, SpMVCOOContainer, &coo));
@@ -422,15 +427,16 @@ static PetscErrorCode MatSetValuesCOO_SpMVCUDA(Mat A, const PetscScalar v[], Ins
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  PetscCall(MatSpMVCheckCOO(A, mpi, block, coo));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(SpMVCOOStage(1, (const void **)array, (size_t)coo->n * sizeof(PetscScalar), stream, &copy, &error));
+  ierr = MatSpMVCheckCOO(A, mpi, block, coo);
+  if (!ierr) ierr = SpMVCOOStage(1, (const void **)array, (size_t)coo->n * sizeof(PetscScalar), stream, &copy, &error);
+  if (coo->exchange.sf) PetscCall(SpMVCOOSend(&coo->exchange, array[0], (PetscBool)(ierr || error)));
+  PetscCall(ierr);
   PetscCheck(error != cudaErrorMemoryAllocation, PETSC_COMM_SELF, PETSC_ERR_GPU_RESOURCE,
              "Out of GPU memory for a copy of %" PetscCount_FMT
              " values of MatSetValuesCOO(). Pass an array on the device",
              coo->n);
   PetscCallCUDA(error);
-  if (coo->exchange.sf) PetscCall(SpMVCOOSend(&coo->exchange, array[0]));
   array[1] = coo->exchange.receive;
   for (int k = 0; k < (mpi ? 2 : 1); k++) PetscCall(MatSpMVAddCOO_Seq(block[k], coo->map[k], array, mode));
   if (mpi) A->offloadmask = PETSC_OFFLOAD_GPU;

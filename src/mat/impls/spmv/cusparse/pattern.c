@@ -78,10 +78,10 @@ PetscErrorCode MatSpMVSetColumns_SeqCUDA(Mat A, PetscInt64 nonzeros, const Petsc
 static void  *SpMVPinned; /* kept until PetscFinalize() */
 static size_t SpMVPinnedBytes;
 
-static PetscErrorCode SpMVPinnedFree(void)
+PetscErrorCode SpMVPinnedFree(void)
 {
   PetscFunctionBegin;
-  PetscCallCUDA(cudaFreeHost(SpMVPinned));
+  if (SpMVPinned) PetscCallCUDA(cudaFreeHost(SpMVPinned));
   SpMVPinned      = NULL;
   SpMVPinnedBytes = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -98,10 +98,7 @@ static PetscErrorCode SpMVPinnedPattern(PetscInt m, PetscInt64 nonzeros, const P
   pinned[0] = pinned[1] = NULL;
   if (bytes < ((size_t)1 << 20) || bytes > ((size_t)64 << 20)) PetscFunctionReturn(PETSC_SUCCESS);
   if (SpMVPinnedBytes < bytes) {
-    if (SpMVPinned)
-      PetscCall(SpMVPinnedFree());
-    else
-      PetscCall(PetscRegisterFinalize(SpMVPinnedFree));
+    PetscCall(SpMVPinnedFree());
     if (cudaHostAlloc(&SpMVPinned, bytes, cudaHostAllocPortable) != cudaSuccess) {
       (void)cudaGetLastError();
       SpMVPinned = NULL;
