@@ -10,7 +10,6 @@
 #include <petscdmplex.h>
 #include <petscdmstag.h>
 #include <petscds.h>
-#include <petscksp.h>
 #include <petscspmv.h>
 #include "objects.h"
 #include "ranks.h"

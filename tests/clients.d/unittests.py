@@ -9,7 +9,6 @@ or block of a parallel one, is of the type by -mat_seqaij_type. The library itse
 """
 
 import importlib
-import os
 import sys
 import unittest
 
