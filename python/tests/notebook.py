@@ -25,7 +25,7 @@ def run(source, names):
 
 
 def masked(text):
-    return re.sub(r"\d+\.\d+(e[-+]\d+)?", "#", text)
+    return re.sub(r" *\d+\.\d+(e[-+]\d+)?", " #", text)  # in columns, longer numbers have fewer spaces before them
 
 
 def main():
