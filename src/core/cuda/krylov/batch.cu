@@ -205,6 +205,14 @@ struct LaunchPlan {
     if (near) return (words + e) * sizeof(Scalar) + (r + 1) * sizeof(int) + e * sizeof(uint16_t);
     return (global ? 0 : words * sizeof(Scalar)) + DirectBytes(direct);
   }
+  // makes room for the systems of another launch of this kind
+  void Include(const LaunchPlan &other)
+  {
+    words   = std::max(words, other.words);
+    entries = std::max(entries, other.entries);
+    rows    = std::max(rows, other.rows);
+    cut     = cut || other.cut;
+  }
 };
 
 struct ClusterLaunch : cudaLaunchConfig_t {
@@ -495,10 +503,7 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
     Launch          *l   = nullptr;
     for (auto &other : launches) {
       LaunchPlan both = *other;
-      both.words      = std::max(both.words, one.words);
-      both.entries    = std::max(both.entries, one.entries);
-      both.rows       = std::max(both.rows, one.rows);
-      both.cut        = both.cut || one.cut;
+      both.Include(one);
       // a launch of few systems would not fill the device: smaller systems join it
       if (other->held == one.held && other->near == one.near && other->global == one.global &&
           !other->direct == !one.direct && other->cluster == one.cluster &&
@@ -512,10 +517,7 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
       launches.push_back(std::unique_ptr<Launch>(new Launch{one}));
       l = launches.back().get();
     }
-    l->words   = std::max(l->words, one.words);
-    l->entries = std::max(l->entries, one.entries);
-    l->rows    = std::max(l->rows, one.rows);
-    l->cut     = l->cut || one.cut;
+    l->Include(one);
     l->systems.push_back(p);
   }
   for (auto &l : launches) SPMV_TRY(Finish(o, *l, stream));

@@ -64,11 +64,9 @@ static PetscErrorCode SpMVMultPlanLaunchTranspose(const SpMVMultPlan *plan, SpMV
   PetscFunctionBegin;
   if (plan->received)
     ierr = SpMVMultPlanBlock(plan, 1, (SpMVCudaProduct){.form = p.form, .x = p.x, .y = plan->received}, stream);
-  if (ierr) {
-    /* the other ranks must not take the values of an earlier product for these */
-    PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloForgo(plan->exchange, PETSC_TRUE, 1, stream)));
-    PetscFunctionReturn(ierr);
-  }
+  /* the other ranks must not take the values of an earlier product for these */
+  if (ierr) PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloForgo(plan->exchange, PETSC_TRUE, 1, stream)));
+  PetscCall(ierr);
   PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseBegin(plan->exchange, stream)));
   ierr = SpMVMultPlanBlock(plan, 0, p, stream);
   PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloReverseEnd(plan->exchange, p.y, stream)));

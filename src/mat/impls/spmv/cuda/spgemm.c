@@ -142,15 +142,18 @@ static PetscErrorCode SpMVSpGEMMPlan(const SpMVFactors *f, SpMVSpGEMM *own, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVSpGEMMDestroy(SpMVCtx ctx)
+static PetscErrorCode SpMVSpGEMMDestroy(SpMVSpGEMM *own)
 {
-  SpMVSpGEMM *own = (SpMVSpGEMM *)SpMVCtxGet(ctx);
-
   PetscFunctionBegin;
   PetscCall(SpMVSpGEMMForgetValues(own));
   PetscCallCUDA(SpMVCudaSpGEMMDestroy(&own->plan));
   PetscCall(PetscFree(own));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpMVSpGEMMDestroyCtx(SpMVCtx ctx)
+{
+  return SpMVSpGEMMDestroy((SpMVSpGEMM *)SpMVCtxGet(ctx));
 }
 
 /* Whether the plan has C's pattern */
@@ -349,16 +352,14 @@ static PetscErrorCode MatProductSymbolic_SeqSpMVCUDA(Mat C, const SpMVFactors *f
   if (!ierr && *done) ierr = SpMVSpGEMMSetPattern(C, f, own->plan);
   if (!ierr && *done) ierr = SpMVSpGEMMSeePattern(C, own, NULL);
   if (ierr || !*done) {
-    PetscCall(SpMVSpGEMMForgetValues(own));
-    PetscCallCUDA(SpMVCudaSpGEMMDestroy(&own->plan));
-    PetscCall(PetscFree(own));
+    PetscCall(SpMVSpGEMMDestroy(own));
     PetscCall(ierr);
     PetscCall(
         PetscInfo(C, "PETSc multiplies: a factor's columns do not ascend, or the device has too little memory\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   C->product->data       = own;
-  C->product->destroy    = SpMVSpGEMMDestroy;
+  C->product->destroy    = SpMVSpGEMMDestroyCtx;
   C->ops->productnumeric = MatProductNumeric_SeqSpMVCUDA;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
