@@ -111,6 +111,7 @@ GRADED(14)
 
 static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"larger", 12000, 12000, 1, 0, Row_Laplace},
+                               {"many", 400000, 400000, 1, 0, Row_Laplace}, /* more rows than threads of a launch */
                                {"nodes2", 64, 64, 2, 0, Row_Nodes},
                                {"nodes3", 603, 603, 3, 0, Row_Nodes},
                                {"nodes7", 140, 140, 7, 0, Row_Nodes},
@@ -575,6 +576,9 @@ static const Operation operations[] = {
     {"monitor-guess", CG, WHEN, "laplace,mg:-pc_type none"},
     {"test", CG, WHEN, "laplace,t:-pc_type jacobi"},
     {"test-monitor", CG, WHEN, "laplace,tm:-pc_type none -ksp_norm_type natural"},
+    {"many", CG, WHEN | DEVICE, "many,d:-pc_type none -ksp_max_it 9"},
+    {"many-bcgs", BCGS, WHEN | DEVICE, "many,d:-pc_type jacobi -ksp_max_it 9 -ksp_pc_side right"},
+    {"many-gmres", GMRES, WHEN | DEVICE, "many,d:-pc_type jacobi -ksp_max_it 9 -ksp_gmres_restart 5"},
     {"reset", CG, WHEN, "laplace,rd:-pc_type jacobi"},
     {"skew", CG, WHEN, "skew,d:-pc_type jacobi"},
     {"one", CG, WHEN, "one:-pc_type none"},

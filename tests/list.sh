@@ -230,7 +230,7 @@ device_coo_tests() {
     for ranks in $(numbers 1 3); do
       suite "assembly, $type, sorted on the device, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_spmv_coo device "${expect[@]}" -ops coo,coo-away,coo-rows,coo-columns,coo-any,coo-last,coo-ignored,duplicate,newentries,replace,again
       sh_ "map of coordinates, $type, $ranks ranks" 60 prints "$type format, map of MatSetPreallocationCOO\(\): [1-9][0-9]* bytes, AIJCUSPARSE's arrays: [1-9][0-9]* bytes" "${m[@]}" $ranks "$TESTS/../examples/bratu" -n 40 -types "$type" -mat_view ::ascii_info
-      suite "device, $type, sorted on the device, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_spmv_coo device "${expect[@]}" -ops coo,coo-away,coo-errors,bind,bindsome
+      suite "device, $type, sorted on the device, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_spmv_coo device "${expect[@]}" -ops coo,coo-away,coo-errors,coo-many,bind,bindsome
     done
   done
 }
@@ -244,8 +244,7 @@ device_other_tests() {
     sh_ "a lost GPU, halo $halo, $several ranks" 60 refuses 'CUDA error|cuda error|illegal memory access' env CUDA_MPS_PIPE_DIRECTORY="$log/none" "${m[@]}" $several "${load[@]}" \
       -dll_append "$LIB" -mat_type "${types%% *}" -mat_spmv_kernel slices -mat_spmv_halo $halo -lose 1
   done
-  for type in krylov bcgs gmres; do t "kernels of Krylov methods, $type" 300 "$TESTS/cuda-$type" full count; done
-  t "assembly from coordinates" 300 "$TESTS/cuda-coo" full count
+  t "inner products of Krylov methods" 300 "$TESTS/cuda-krylov" full count
   t "set-up of smoothed aggregation" 300 "$TESTS/cuda-amg" full count
   for ranks in $(numbers 1 3); do t "halo, $ranks ranks" 300 "${m[@]}" $ranks "$TESTS/cuda-halo"; done
   suite "products, aijcusparse" 600 "${m[@]}" 1 "$TESTS/products" -type aijcusparse
