@@ -55,26 +55,6 @@ static PetscErrorCode OffProcess(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From compressed rows, and by MatUpdateMPIAIJWithArrays()'s older sibling: preallocating the same matrix again */
-static PetscErrorCode CSR(Test *t, Record *r)
-{
-  Mat       A;
-  LocalRows rows;
-
-  PetscFunctionBegin;
-  PetscCall(LocalRowsOfMat(t->R, &rows));
-  PetscCall(CreateLike(t->R, t->type, &A));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(MatSeqAIJSetPreallocationCSR(A, rows.i, rows.j, rows.v));
-    PetscCall(MatMPIAIJSetPreallocationCSR(A, rows.i, rows.j, rows.v));
-    PetscCall(RecordMat(t, r, "type", A));
-    for (PetscInt l = 0; l < rows.i[rows.m]; l++) rows.v[l] *= -1.5;
-  }
-  PetscCall(MatDestroy(&A));
-  PetscCall(LocalRowsDestroy(&rows));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   The ways to change the values of an assembled matrix with an unchanged pattern. The argument names the way.
 */
@@ -435,7 +415,6 @@ static const Operation operations[] = {
     {"coo-any", COOPatterns, FULL, "ar"},
     {"coo-last", COOPatterns, FULL, "la"},
     {"coo-ignored", COOPatterns, FULL, "ali"}, /* entries of other ranks */
-    {"csr", CSR, FULL},
     {"witharrays", WithArrays, FULL | BYROW},
     {"withsplitarrays", WithSplitArrays, FULL | BYROW | SQUARE | PAR},
     {"insert", Values, 0, "insert"},

@@ -146,6 +146,9 @@ static PetscErrorCode Arguments(Test *t, Record *r)
   PetscCall(PetscSpMVInitializePackage()); /* may be called any number of times */
   PetscCall(Touch(A));
   PetscCall(Destroy(&x, &A));
+  PetscCall(MatCreate(t->comm, &A));
+  Refused(PETSC_ERR_ARG_TYPENOTSET, PetscSpMVGetInfo(A, &info));
+  PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -249,86 +252,6 @@ static PetscErrorCode Info(Test *t, Record *r)
     PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the view does not name the kernel %s", spmv[1].kernel);
   }
   PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CheckCounts(Mat A)
-{
-  PetscSpMVInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(Touch(A));
-  PetscCall(PetscSpMVGetInfo(A, &info));
-  PetscCheck(info.stored >= info.formatted && info.nonzeros >= info.formatted && !info.stored == !info.formatted,
-             PETSC_COMM_SELF, PETSC_ERR_PLIB,
-             "%" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " of %" PetscInt64_FMT " nonzeros", info.stored,
-             info.formatted, info.nonzeros);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  The counts if each sequential matrix chooses its kernel. For the second matrix, on several ranks, the choice is AIJ's
-  own kernel for the diagonal block, which has an entry in one row of 16, and the format's kernel for the off-diagonal
-  block. Also a matrix without a type
-*/
-static PetscErrorCode Counts(Test *t, Record *r)
-{
-  const PetscInt m = 16;
-  Mat            A;
-  PetscErrorCode ierr;
-  char          *found;
-
-  PetscFunctionBegin;
-  if (t->aij) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Make(t, &A));
-  PetscCall(CheckCounts(A));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatCreateSized(t->comm, t->type, m, m, PETSC_DETERMINE, PETSC_DETERMINE, 5, &A));
-  PetscCall(MatSetValue(A, t->rank * m, t->rank * m, 1., INSERT_VALUES));
-  for (PetscInt i = 0; i < m && t->size > 1; i++) {
-    for (PetscInt k = 0; k < 4; k++)
-      PetscCall(
-          MatSetValue(A, t->rank * m + i, (t->rank + 1) % t->size * m + (i + k) % m, Value(i, k, 1), INSERT_VALUES));
-  }
-  PetscCall(MatAssemble(A));
-  PetscCall(CheckCounts(A));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatCreate(t->comm, &A));
-  MayFail(ierr, PetscSpMVGetInfo(A, &(PetscSpMVInfo){0}));
-  PetscCall(PetscStrstr(RanksMessage, "type is not set", &found));
-  PetscCheck(ierr && found, t->comm, PETSC_ERR_PLIB,
-             "PetscSpMVGetInfo() of a matrix without a type: error %d, message '%s'", (int)ierr, RanksMessage);
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Options apply to the matrix with that prefix, and to no other matrix */
-static PetscErrorCode Prefix(Test *t, Record *r)
-{
-  Mat           A, B;
-  PetscSpMVInfo a, b;
-
-  PetscFunctionBegin;
-  if (t->aij) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Kernel("aij"));
-  PetscCall(Make(t, &A));
-  PetscCall(Make(t, &B));
-  PetscCall(MatSetOptionsPrefix(A, "opt_"));
-  PetscCall(MatSetOptionsPrefix(B, "other_"));
-  PetscCall(PetscOptionsSetValue(NULL, "-other_mat_spmv_kernel", "slices"));
-  PetscCall(MatSetFromOptions(A));
-  PetscCall(MatSetFromOptions(B));
-  PetscCall(Touch(A));
-  PetscCall(Touch(B));
-  PetscCall(PetscSpMVGetInfo(A, &a));
-  PetscCall(PetscSpMVGetInfo(B, &b));
-  PetscCheck(!a.stored && b.stored >= b.nonzeros, PETSC_COMM_SELF, PETSC_ERR_PLIB,
-             "with the kernel aij %" PetscInt64_FMT
-             " entries stored, with slices under another prefix %" PetscInt64_FMT,
-             a.stored, b.stored);
-  PetscCall(PetscOptionsClearValue(NULL, "-other_mat_spmv_kernel"));
-  PetscCall(Kernel(NULL));
-  PetscCall(Destroy(&A, &B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -587,8 +510,6 @@ static const Operation operations[] = {{"bad", Bad, FULL | OURS},
                                        {"arguments", Arguments, FULL | OURS},
                                        {"names", Names, FULL | OURS},
                                        {"info", Info, FULL | OURS},
-                                       {"counts", Counts, OURS},
-                                       {"prefix", Prefix, FULL | OURS | BYROW},
                                        {"setupafter", SetUpAfter, OURS},
                                        {"threads", Threads, SEQ | ONCE | OURS | ONHOST},
                                        {"smallmemory", SmallMemory, FULL | SOLVE | SEQ | OURS | ONHOST},
