@@ -209,7 +209,6 @@ $(B)/bench/%.o: OUR_FLAGS += -Ibench/lib
 
 $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(TESTLIB) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
-$(B)/tests/core-formats: $(FORMATS) $(HELD)
 $(PRODUCTS): $(B)/bench/products/bench.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(PAPER): $(B)/bench/papers/paper.o $(FORMATS) $(HELD) $(OBJ) $(CUOBJ) $(KEEP)

@@ -6,33 +6,6 @@
 #include "parts/assembly.h"
 #include <petsc/private/matimpl.h> /* PetscObjectStateSet(), and the nonzero state */
 
-/* AIJ's own ways to assemble a pattern that it does not know in advance */
-static PetscErrorCode Unknown(Test *t, Record *r)
-{
-  Mat A;
-
-  PetscFunctionBegin;
-  PetscCall(CreateLike(t->R, t->type, &A));
-  switch (t->arg[0]) {
-  case 'h': PetscCall(MatSetUp(A)); break; /* a hash table since PETSc 3.19 */
-  case 's':                                /* too little room */
-    PetscCall(MatSeqAIJSetPreallocation(A, 1, NULL));
-    PetscCall(MatMPIAIJSetPreallocation(A, 1, NULL, 1, NULL));
-    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-    break;
-  default: /* too much */
-    PetscCall(MatSeqAIJSetPreallocation(A, PetscMin(t->c->N, 140), NULL));
-    PetscCall(MatMPIAIJSetPreallocation(A, PetscMin(t->c->N, 140), NULL, PetscMin(t->c->N, 140), NULL));
-    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-  }
-  PetscCall(FillLike(t->R, -1, A));
-  PetscCall(RecordMat(t, r, "type", A));
-  PetscCall(FillLike(t->R, 5, A));
-  PetscCall(RecordMat(t, r, "type after other values", A));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Entries set by a rank that does not own their rows, some of them twice, with a flush assembly between INSERT and ADD
    */
 static PetscErrorCode OffProcess(Test *t, Record *r)
@@ -79,63 +52,6 @@ static PetscErrorCode OffProcess(Test *t, Record *r)
   }
   PetscCall(PetscFree(y));
   PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* With local indices, some of which belong to the next rank */
-static PetscErrorCode Local(Test *t, Record *r)
-{
-  Mat                    A;
-  ISLocalToGlobalMapping map;
-  PetscInt               rs, re, N, n, *g;
-
-  PetscFunctionBegin;
-  PetscCall(CreateLike(t->R, t->type, &A));
-  PetscCall(MatSetUp(A));
-  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-  PetscCall(MatGetSize(A, NULL, &N));
-  PetscCall(MatGetOwnershipRange(A, &rs, &re));
-  n = re - rs;
-  PetscCall(PetscMalloc1(n + 2, &g));
-  for (PetscInt i = 0; i < n + 2; i++) g[i] = (rs + i) % N;
-  PetscCall(ISLocalToGlobalMappingCreate(t->comm, 1, n + 2, g, PETSC_OWN_POINTER, &map));
-  PetscCall(MatSetLocalToGlobalMapping(A, map, map));
-  PetscCall(ISLocalToGlobalMappingDestroy(&map));
-  for (int k = 0; k < 2; k++) {
-    for (PetscInt i = 0; i < n + 1; i++) {
-      for (PetscInt j = i; j < PetscMin(i + 2, n + 2); j++)
-        PetscCall(MatSetValueLocal(A, i, j, Value(i, j, 5 + k), ADD_VALUES));
-    }
-    PetscCall(MatAssemble(A));
-    PetscCall(RecordMat(t, r, "type", A));
-  }
-  if (n > 1) {
-    PetscInt row = 1;
-    PetscCall(MatZeroRowsLocal(A, 1, &row, 2., NULL, NULL));
-  } else
-    PetscCall(MatZeroRowsLocal(A, 0, NULL, 2., NULL, NULL));
-  PetscCall(RecordMat(t, r, "type after MatZeroRowsLocal", A));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* From compressed rows, and by MatUpdateMPIAIJWithArrays()'s older sibling: preallocating the same matrix again */
-static PetscErrorCode CSR(Test *t, Record *r)
-{
-  Mat       A;
-  LocalRows rows;
-
-  PetscFunctionBegin;
-  PetscCall(LocalRowsOfMat(t->R, &rows));
-  PetscCall(CreateLike(t->R, t->type, &A));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(MatSeqAIJSetPreallocationCSR(A, rows.i, rows.j, rows.v));
-    PetscCall(MatMPIAIJSetPreallocationCSR(A, rows.i, rows.j, rows.v));
-    PetscCall(RecordMat(t, r, "type", A));
-    for (PetscInt l = 0; l < rows.i[rows.m]; l++) rows.v[l] *= -1.5;
-  }
-  PetscCall(MatDestroy(&A));
-  PetscCall(LocalRowsDestroy(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -436,51 +352,6 @@ static PetscErrorCode Coincidence(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A duplicate is an independent matrix: changes of one must not affect the other */
-static PetscErrorCode Duplicate(Test *t, Record *r)
-{
-  const MatDuplicateOption how[] = {MAT_COPY_VALUES, MAT_DO_NOT_COPY_VALUES, MAT_SHARE_NONZERO_PATTERN};
-  Mat                      A, B;
-  PetscInt                 rs, re, N;
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 3; k++) {
-    for (int touched = 0; touched < 2; touched++) {
-      PetscCall(Make(t, &A));
-      PetscCall(MatGetOwnershipRange(A, &rs, &re));
-      PetscCall(MatGetSize(A, NULL, &N));
-      if (touched) PetscCall(Touch(A));
-      PetscCall(MatDuplicate(A, how[k], &B));
-      if (how[k] == MAT_SHARE_NONZERO_PATTERN)
-        PetscCall(RecordType(t, r, "type of the duplicate", B)); /* its values are not set */
-      else
-        PetscCall(RecordMat(t, r, "type of the duplicate", B));
-      PetscCall(FillLike(t->R, 40, B));
-      PetscCall(RecordMat(t, r, "type of the duplicate, filled", B));
-      PetscCall(RecordMat(t, r, "type of the original", A));
-      if (how[k] != MAT_SHARE_NONZERO_PATTERN && N) { /* a shared pattern must not change */
-        PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-        for (PetscInt i = rs; i < re; i += 5) PetscCall(MatSetValue(A, i, (i * 3) % N, 7., INSERT_VALUES));
-        PetscCall(MatAssemble(A));
-      }
-      PetscCall(RecordMat(t, r, "type of the original, with new entries", A));
-      PetscCall(MatDestroy(&A));
-      PetscCall(RecordMat(t, r, "type of the duplicate alone", B));
-      PetscCall(MatDestroy(&B));
-    }
-  }
-  /* before assembly, there is only the type to keep */
-  PetscCall(CreateLike(t->R, t->type, &A));
-  PetscCall(PreallocateLike(t->R, A));
-  PetscCall(RecordType(t, r, "type before assembly", A));
-  PetscCall(FillLike(t->R, -1, A));
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(MatDestroy(&A));
-  PetscCall(RecordMat(t, r, "type of a duplicate", B));
-  PetscCall(MatDestroy(&B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Setting a type or the options again on an assembled matrix must leave it as it is */
 static PetscErrorCode Again(Test *t, Record *r)
 {
@@ -535,12 +406,8 @@ static PetscErrorCode Options(Test *t, Record *r)
 }
 
 static const Operation operations[] = {
-    {"hash", Unknown, 0, "hash"},
-    {"small", Unknown, FULL, "small"},
-    {"ample", Unknown, FULL, "ample"},
     {"offprocess", OffProcess, FULL, "preallocated"},
     {"offprocess-hash", OffProcess, FULL | (PetscDefined(USE_COMPLEX) ? NOCUDA : 0), "hash"},
-    {"local", Local, FULL | SQUARE | (PetscDefined(USE_COMPLEX) ? NOCUDA : 0)},
     {"coo", COO, FULL, "own"},
     {"coo-away", COO, FULL, "away"},
     {"coo-rows", COOPatterns, FULL, "rc"},
@@ -548,7 +415,6 @@ static const Operation operations[] = {
     {"coo-any", COOPatterns, FULL, "ar"},
     {"coo-last", COOPatterns, FULL, "la"},
     {"coo-ignored", COOPatterns, FULL, "ali"}, /* entries of other ranks */
-    {"csr", CSR, FULL},
     {"witharrays", WithArrays, FULL | BYROW},
     {"withsplitarrays", WithSplitArrays, FULL | BYROW | SQUARE | PAR},
     {"insert", Values, 0, "insert"},
@@ -589,7 +455,6 @@ static const Operation operations[] = {
     {"eliminatezeros", Pattern, FULL, "eliminatezeros"},
     {"replace", Pattern, FULL, "replace"},
     {"coincidence", Coincidence, FULL | SEQ},
-    {"duplicate", Duplicate, 0},
     {"again", Again, 0},
     {"options", Options, FULL},
     {"matrixmarket", MatrixMarket, ONCE},

@@ -4,7 +4,6 @@
   need a device.
 */
 #include "parts/device.h"
-#include <petscdmda.h>
 
 PetscErrorCode CreateVec(Mat A, PetscBool rows, PetscBool host, Vec *v)
 {
@@ -137,26 +136,6 @@ static PetscErrorCode Stale(Test *t, Record *r)
   }
   PetscCall(RecordMat(t, r, "type at the end", A));
   PetscCall(Destroy(&x, &y, &l, &d, &B, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Diagonal(Test *t, Record *r)
-{
-  Mat A;
-  Vec d;
-
-  PetscFunctionBegin;
-  PetscCall(MakeTouched(t, &A));
-  PetscCall(MatCreateVecs(A, NULL, &d));
-  for (int k = 0; k < 4; k++) {
-    PetscCall(MatGetDiagonal(A, d));
-    PetscCall(RecordVec(r, "diagonal", d, NULL, 10));
-    if (k == 0) PetscCall(MatScale(A, 3.));
-    if (k == 1) PetscCall(MatDiagonalSet(A, d, ADD_VALUES));
-    if (k == 2) PetscCall(MatShift(A, 1.));
-  }
-  PetscCall(RecordMat(t, r, "type", A));
-  PetscCall(Destroy(&d, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -298,54 +277,6 @@ static PetscErrorCode Repeat(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Grids whose matrix and vector types are set by the options, as in programs; then the options are set a second time */
-static PetscErrorCode Grid(Test *t, Record *r)
-{
-  DM   dm;
-  Mat  A, R;
-  Vec  x, y;
-  char option[128];
-
-  PetscFunctionBegin;
-  for (int host = 0; host < 2; host++) {
-    PetscCall(PetscSNPrintf(option, sizeof(option), "-grid_dm_mat_type %s %s", t->type,
-                            t->device && !host ? "-grid_dm_vec_type cuda" : ""));
-    PetscCall(PetscOptionsInsertString(NULL, option));
-    PetscCall(DMDACreate3d(t->comm, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 7, 6, 5,
-                           PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 2, 1, NULL, NULL, NULL, &dm));
-    PetscCall(DMSetOptionsPrefix(dm, "grid_"));
-    PetscCall(DMSetFromOptions(dm));
-    PetscCall(DMSetUp(dm));
-    PetscCall(DMCreateMatrix(dm, &A));
-    PetscCall(DMCreateGlobalVector(dm, &x));
-    PetscCall(VecDuplicate(x, &y));
-    PetscCall(MatDuplicate(A, MAT_DO_NOT_COPY_VALUES, &R)); /* for its pattern, which is the grid's */
-    PetscCall(FillLike(R, 12, A));
-    PetscCall(RecordType(t, r, "type of the grid's matrix", A));
-    for (int k = 0; k < 2; k++) {
-      PetscCall(VecFill(x, 3));
-      PetscCall(RecordMult(r, "A x at row", A, PLAIN, x, NULL, y));
-      PetscCall(PetscSNPrintf(option, sizeof(option), "-grid_mat_type %s", t->type));
-      PetscCall(PetscOptionsInsertString(NULL, option));
-      PetscCall(MatSetOptionsPrefix(A, "grid_"));
-      PetscCall(MatSetFromOptions(A)); /* must not change it */
-      PetscCall(RecordType(t, r, "type after MatSetFromOptions", A));
-      PetscCall(MatScale(A, 2.));
-    }
-    PetscCall(Destroy(&x, &y, &A, &R, &dm));
-    PetscCall(PetscOptionsClearValue(NULL, "-grid_mat_type"));
-    PetscCall(PetscOptionsClearValue(NULL, "-grid_dm_mat_type"));
-    PetscCall(PetscOptionsClearValue(NULL, "-grid_dm_vec_type"));
-    if (t->device) {
-      PetscBool model;
-
-      PetscCall(PetscStrcmp(t->type, now.model, &model));
-      if (model) break; /* does not accept host vectors */
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   A product in a CUDA graph, replayed with other numbers in x: it must neither wait for the device nor allocate memory.
   CUDA's default stream, which PETSc uses without -root_device_context_stream_type nonblocking, cannot be captured.
@@ -484,14 +415,13 @@ static const Operation operations[] = {{"mixed", Mixed, NOCUDA},
                                        {"coo", COO, FULL, "own"},
                                        {"coo-away", COO, FULL, "away"},
                                        {"coo-errors", COOErrors, FULL | SEQ},
+                                       {"coo-many", COOMany, ONCE},
                                        {"copies", Copies, ONCE | STRICT},
                                        {"stale", Stale, FULL},
-                                       {"diagonal", Diagonal, SOLVE},
                                        {"ilu", Factor, SOLVE | SEQ | NOCUDA, "ilu"},
                                        {"icc", Factor, SPD | SEQ | NOCUDA, "icc"},
                                        {"lu", Factor, SOLVE | SEQ | NOCUDA, "lu"},
                                        {"repeat", Repeat, STRICT},
-                                       {"grid", Grid, ONCE},
                                        {"graph", Graph, SEQ | FULL | STRICT},
                                        {"memory", Memory, ONCE | DEVICE | ALONE},
                                        {NULL, NULL, 0}};

@@ -4,10 +4,7 @@
   rank loses its GPU at the end.
 */
 #include <petscksp.h>
-
-#if !defined(PETSC_SUCCESS)
-  #define PETSC_SUCCESS ((PetscErrorCode)0)
-#endif
+#include "objects.h"
 
 static PetscErrorCode Solve(Mat A, Vec b, Vec x)
 {

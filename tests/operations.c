@@ -1,187 +1,10 @@
 /*
-  The other operations of Mat: numbers read from a matrix, matrices made from it, conversions, factorizations, files.
+  The other operations of Mat: conversions, views, factorizations in place, calls that must return an error. What PETSc
+  computes from AIJ's entries (norms, diagonals, orderings, relaxation, factors) and the matrices that it makes from a
+  matrix (transposes, submatrices, duplicates, sums) are steps of tests/fuzz.c, solves of tests/solvers.c, and operations
+  of tests/names.c and of "parameters" in tests/options.c.
 */
-#include "parts/operations.h"
-
-static PetscErrorCode Diagonal(Test *t, Record *r)
-{
-  Mat       A;
-  Vec       d;
-  PetscInt  rs, re;
-  IS        zero, rows;
-  PetscBool missing;
-
-  PetscFunctionBegin;
-  PetscCall(MakeTouched(t, &A));
-  if (t->size == 1 || t->c->M == t->c->N) { /* otherwise not supported by PETSc */
-    PetscCall(MatCreateVecs(A, NULL, &d));
-    PetscCall(MatGetDiagonal(A, d));
-    PetscCall(RecordVec(r, "diagonal", d, NULL, 0));
-    PetscCall(VecDestroy(&d));
-  }
-  if (t->arg) {
-    /* PETSc's own test for missing diagonal entries, whose result may differ between ranks */
-#if PETSC_VERSION_LT(3, 24, 0)
-    PetscCall(MatMissingDiagonal(A, &missing, NULL));
-    PetscCall(RecordInt(r, "missing diagonal", missing));
-#else
-    (void)missing;
-#endif
-    PetscCall(MatFindZeroDiagonals(A, &zero));
-    PetscCall(ISGetLocalSize(zero, &rs));
-    PetscCall(RecordInt(r, "zero diagonals", rs));
-    PetscCall(ISDestroy(&zero));
-    if (t->size == 1) { /* AIJ's function is not reliable on several ranks (PETSc 3.18 to 3.26) */
-      PetscCall(MatFindOffBlockDiagonalEntries(A, &rows));
-      PetscCall(ISGetLocalSize(rows, &rs));
-      PetscCall(RecordInt(r, "rows with entries off the block diagonal", rs));
-      PetscCall(ISDestroy(&rows));
-    }
-  }
-  PetscCall(MatFindNonzeroRows(A, &rows));
-  if (rows) {
-    PetscCall(ISGetLocalSize(rows, &re));
-    PetscCall(RecordInt(r, "nonzero rows", re));
-  }
-  PetscCall(Destroy(&rows, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Reductions(Test *t, Record *r)
-{
-  const NormType norms[] = {NORM_1, NORM_INFINITY, NORM_FROBENIUS};
-  Mat            A;
-  Vec            v;
-  PetscInt      *where, m, N;
-  PetscReal      norm, *cols;
-  PetscScalar   *sums;
-
-  PetscFunctionBegin;
-  PetscCall(MakeTouched(t, &A));
-  PetscCall(MatCreateVecs(A, NULL, &v));
-  PetscCall(MatSizes(A, &m, NULL, NULL, &N));
-  for (int k = 0; k < 3; k++) {
-    PetscCall(MatNorm(A, norms[k], &norm));
-    PetscCall(RecordReal(r, NormTypes[norms[k]], norm, 1000));
-  }
-  PetscCall(PetscMalloc3(m, &where, N, &cols, N, &sums));
-  for (int k = 0; k < (N > 0 ? 5 : 0); k++) {
-    PetscCall(PetscArrayzero(where, m));
-    if (k == 0) PetscCall(MatGetRowMaxAbs(A, v, where));
-    if (k == 1) PetscCall(MatGetRowMinAbs(A, v, where));
-    if (k == 2 && !PetscDefined(USE_COMPLEX)) PetscCall(MatGetRowMax(A, v, where));
-    if (k == 3 && !PetscDefined(USE_COMPLEX)) PetscCall(MatGetRowMin(A, v, where));
-    if (k == 4) PetscCall(MatGetRowSum(A, v));
-    PetscCall(RecordVec(r, "row maximum, minimum or sum", v, NULL, 1000));
-    for (PetscInt i = 0; i < m; i++) PetscCall(RecordAdd(r, "where in row", i, where[i], 0, NULL));
-  }
-  for (int k = 0; k < 3; k++) {
-    PetscCall(MatGetColumnNorms(A, k == 2 ? NORM_2 : norms[k], cols));
-    for (PetscInt j = 0; j < N; j++)
-      PetscCall(RecordAdd(r, "column norm", j, cols[j], 1000 * PETSC_MACHINE_EPSILON * cols[j], NULL));
-  }
-  PetscCall(MatGetColumnSums(A, sums));
-  for (PetscInt j = 0; j < N; j++) PetscCall(RecordAdd(r, "column sum", j, sums[j], 1e4 * PETSC_MACHINE_EPSILON, NULL));
-  PetscCall(PetscFree3(where, cols, sums));
-  PetscCall(Destroy(&v, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The structure, as functions outside of Mat read it */
-static PetscErrorCode Structure(Test *t, Record *r)
-{
-  Mat             A, Ad;
-  MatInfo         info;
-  PetscInt        n, rs, re, nghosts;
-  const PetscInt *i, *j, *ghosts;
-  PetscBool       done;
-  IS              rows, cols;
-
-  PetscFunctionBegin;
-  PetscCall(MakeTouched(t, &A));
-  for (int k = 0; k < 3; k++) {
-    PetscCall(MatGetInfo(A, k == 0 ? MAT_LOCAL : k == 1 ? MAT_GLOBAL_MAX : MAT_GLOBAL_SUM, &info));
-    PetscCall(RecordInt(r, "entries in use", (PetscInt64)info.nz_used));
-    PetscCall(RecordInt(r, "entries allocated", (PetscInt64)info.nz_allocated));
-    PetscCall(RecordInt(r, "assemblies", (PetscInt64)info.assemblies));
-  }
-  Ad = A;
-  if (t->size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, NULL, NULL));
-  for (int shift = 0; shift < 2; shift++) {
-    PetscCall(MatGetRowIJ(Ad, shift, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-    PetscCall(RecordInt(r, "rows by MatGetRowIJ", done ? n : -1));
-    for (PetscInt k = 0; done && k <= n; k++) PetscCall(RecordAdd(r, "offset", k, i[k], 0, NULL));
-    for (PetscInt k = 0; done && k < i[n] - shift; k++) PetscCall(RecordAdd(r, "column", k, j[k], 0, NULL));
-    PetscCall(MatRestoreRowIJ(Ad, shift, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-    PetscCall(MatGetColumnIJ(Ad, shift, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-    PetscCall(RecordInt(r, "columns by MatGetColumnIJ", done ? n : -1));
-    for (PetscInt k = 0; done && k <= n; k++) PetscCall(RecordAdd(r, "column offset", k, i[k], 0, NULL));
-    PetscCall(MatRestoreColumnIJ(Ad, shift, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  }
-  PetscCall(MatGetOwnershipIS(A, &rows, &cols));
-  PetscCall(ISGetLocalSize(rows, &rs));
-  PetscCall(ISGetLocalSize(cols, &re));
-  PetscCall(RecordInt(r, "owned rows", rs));
-  PetscCall(RecordInt(r, "owned columns", re));
-  PetscCall(Destroy(&rows, &cols));
-  if (t->size > 1) {
-    PetscCall(MatGetGhosts(A, &nghosts, &ghosts));
-    for (PetscInt k = 0; k < nghosts; k++) PetscCall(RecordAdd(r, "ghost", k, ghosts[k], 0, NULL));
-  }
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode GetValues(Test *t, Record *r)
-{
-  Mat         A;
-  PetscInt    rs, re, N, cols[4], rows[2];
-  PetscScalar v[8];
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MatGetOwnershipRange(A, &rs, &re));
-  PetscCall(MatGetSize(A, NULL, &N));
-  for (PetscInt i = rs; i + 1 < re; i += 2) {
-    rows[0] = i;
-    rows[1] = i + 1;
-    for (int k = 0; k < 4; k++) cols[k] = (i + k * k) % N;
-    PetscCall(MatGetValues(A, 2, rows, 4, cols, v));
-    for (int k = 0; k < 8; k++) PetscCall(RecordAdd(r, "value in row", i + k / 4, v[k], 0, NULL));
-  }
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* y = a y + x and similar operations, between types */
-static PetscErrorCode Axpy(Test *t, Record *r)
-{
-  Mat      A, B, C;
-  PetscInt m, n, M, N;
-
-  PetscFunctionBegin;
-  for (int own = 0; own < 2; own++) {
-    PetscCall(MakeTouched(t, &A));
-    PetscCall(MatSizes(A, &m, &n, &M, &N));
-    PetscCall(MakeOperand(t, m, n, M, N, own ? t->type : MATAIJ, &B));
-    PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &C));
-    PetscCall(MatAXPY(C, 3., A, DIFFERENT_NONZERO_PATTERN));
-    PetscCall(RecordMat(t, r, "type of C + 3 A", C));
-    PetscCall(MatAXPY(C, 3., B, SUBSET_NONZERO_PATTERN));
-    PetscCall(RecordMat(t, r, "type of C + 3 B", C));
-    PetscCall(MatDestroy(&C));
-    PetscCall(MatAYPX(A, -.5, B, DIFFERENT_NONZERO_PATTERN));
-    PetscCall(RecordMat(t, r, "type of B - A / 2", A));
-    PetscCall(MatAYPX(A, 2., A, SAME_NONZERO_PATTERN));
-    PetscCall(RecordMat(t, r, "type of 3 A", A));
-    PetscCall(MatAXPY(A, 2., A, SAME_NONZERO_PATTERN));
-    PetscCall(RecordMat(t, r, "type of A + 2 A", A));
-    PetscCall(MatAXPY(A, 0., B, SUBSET_NONZERO_PATTERN));
-    PetscCall(RecordMat(t, r, "type of A + 0 B", A));
-    PetscCall(Destroy(&B, &A));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#include "harness.h"
 
 /* A matrix with one entry in each row, in the columns from `first` on */
 static PetscErrorCode MakeShifted(Test *t, PetscInt first, const char *type, Mat *A)
@@ -322,16 +145,274 @@ static PetscErrorCode Convert(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode ShellMult(Mat S, Vec x, Vec y)
+{
+  Mat A;
+
+  PetscFunctionBegin;
+  PetscCall(MatShellGetContext(S, &A));
+  PetscCall(MatMult(A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Conversion from a matrix that only has a product, as in MatComputeOperator() and MatConvert_Shell, and to such a
+   matrix */
+static PetscErrorCode Shell(Test *t, Record *r)
+{
+  Mat      A, S, B;
+  PetscInt m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
+  PetscCall(MatCreateShell(t->comm, m, n, M, N, A, &S));
+  PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))ShellMult));
+  PetscCall(MatConvert(S, t->type, MAT_INITIAL_MATRIX, &B));
+  PetscCall(RecordMat(t, r, "type of the shell's conversion", B));
+  PetscCall(Destroy(&B, &S));
+  PetscCall(MatConvert(A, MATSHELL, MAT_INITIAL_MATRIX, &S));
+  PetscCall(RecordMat(t, r, "type of the conversion to shell", S));
+  PetscCall(Destroy(&S, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Text, line by line; lines that name the type differ, and the summary formats may print more */
+static PetscErrorCode Ascii(Test *t, Record *r)
+{
+  const PetscViewerFormat formats[] = {
+      PETSC_VIEWER_DEFAULT,    PETSC_VIEWER_ASCII_MATLAB, PETSC_VIEWER_ASCII_COMMON,     PETSC_VIEWER_ASCII_DENSE,
+      PETSC_VIEWER_ASCII_IMPL, PETSC_VIEWER_ASCII_INFO,   PETSC_VIEWER_ASCII_INFO_DETAIL};
+  Mat   A;
+  char *text;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(PetscObjectSetName((PetscObject)A, "A"));
+  PetscCall(Touch(A));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(formats); k++) {
+    const PetscBool summary =
+        (PetscBool)(formats[k] == PETSC_VIEWER_ASCII_INFO || formats[k] == PETSC_VIEWER_ASCII_INFO_DETAIL);
+
+    if (formats[k] == PETSC_VIEWER_ASCII_DENSE && t->size > 1) continue; /* not in PETSc */
+    PetscCall(ViewText((PetscObject)A, formats[k], &text));
+    if (!t->rank && summary) PetscCall(RecordInt(r, "anything in the summary", text[0] != 0));
+    for (char *line = strtok(text, "\n"); line && !t->rank && !summary; line = strtok(NULL, "\n")) {
+      if (!strstr(line, "type:") && !strstr(line, "aij"))
+        PetscCall(RecordText(r, PetscViewerFormats[formats[k]], line));
+    }
+    free(text);
+  }
+  PetscCall(RecordMat(t, r, "type after views", A));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A as its own factor: not for AIJPERM, because PETSc 3.19 requires that the two have the same type */
+static PetscErrorCode FactorInPlace(Test *t, Record *r)
+{
+  Mat           A;
+  Vec           b, x;
+  IS            row, col;
+  MatFactorInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(MakeTouched(t, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecFill(b, 1));
+  PetscCall(MatGetOrdering(A, MATORDERINGNATURAL, &row, &col));
+  PetscCall(MatFactorInfoInitialize(&info));
+  info.fill = 3;
+  if (t->arg[0] == 'i')
+    PetscCall(MatILUFactor(A, row, col, &info));
+  else
+    PetscCall(MatLUFactor(A, row, col, &info));
+  PetscCall(MatSolve(A, b, x));
+  PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
+  PetscCall(Destroy(&row, &col, &b, &x, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PAIRS: rows 2 k and 2 k + 1 have the same columns, so there are inodes. No two columns have the same rows, so the
+   transpose, COLUMNS, has none */
+enum { PAIRS, COLUMNS, DIAGONAL };
+
+static PetscErrorCode SetPairs(Mat A, int kind)
+{
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &n, NULL));
+  for (PetscInt i = 0; i < n; i++) {
+    for (PetscInt k = 0; k < 3; k++) {
+      const PetscInt j = (i / 2 * 2 + k) % n;
+
+      if (i != j && kind == DIAGONAL) continue;
+      PetscCall(MatSetValue(A, kind == COLUMNS ? j : i, kind == COLUMNS ? i : j, i == j ? 9. : Value(i, j, 5),
+                            INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemble(A));
+  PetscCall(Touch(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MakePairs(Test *t, int kind, Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreateSized(t->comm, t->type, 60, 60, 60, 60, 4, A));
+  PetscCall(SetPairs(*A, kind));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After changes of the pattern, factors of AIJ may be wrong (docs/petsc-issues.md), so the model is factored as a dense
+   matrix */
+static PetscErrorCode SolveAgain(KSP ksp, Mat A, Record *r)
+{
+  const PetscBool model = (PetscBool)strcmp(now.run, now.under);
+  Mat             S     = A;
+  Vec             b, x;
+
+  PetscFunctionBegin;
+  if (model) {
+    PetscCall(KSPReset(ksp));
+    PetscCall(MatConvert(A, MATSEQDENSE, MAT_INITIAL_MATRIX, &S));
+  }
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecFill(b, 1));
+  PetscCall(KSPSetOperators(ksp, S, S));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(RecordVec(r, "solution", x, NULL, 1e6));
+  if (model) PetscCall(MatDestroy(&S));
+  PetscCall(Destroy(&b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MakeLU(MPI_Comm comm, KSP *ksp)
+{
+  PC pc;
+
+  PetscFunctionBegin;
+  PetscCall(KSPCreate(comm, ksp));
+  PetscCall(KSPSetType(*ksp, KSPPREONLY));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, PCLU));
+  PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSC));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* LU of a matrix that MatTranspose() and MatAXPY() have merged with one of another pattern: in place, by a sum, and as
+   the transpose of new entries */
+static PetscErrorCode Refactor(Test *t, Record *r)
+{
+  const int kind[][2] = {{PAIRS, PAIRS}, {COLUMNS, COLUMNS}, {DIAGONAL, PAIRS}, {DIAGONAL, COLUMNS}};
+  Mat       A, B;
+  KSP       ksp;
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(kind); k++) {
+    PetscCall(MakePairs(t, kind[k][0], &A));
+    PetscCall(MakePairs(t, kind[k][1], &B));
+    PetscCall(MakeLU(t->comm, &ksp));
+    for (int step = 0; step < 4; step++) {
+      if (step % 2) PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
+      if (step == 2) PetscCall(MatAXPY(A, 0.5, B, DIFFERENT_NONZERO_PATTERN));
+      PetscCall(SolveAgain(ksp, A, r));
+    }
+    PetscCall(Destroy(&B, &A));
+    PetscCall(KSPReset(ksp));
+    PetscCall(MakePairs(t, kind[k][0], &A));
+    PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
+    PetscCall(SolveAgain(ksp, B, r));
+    PetscCall(SetPairs(A, kind[k][1]));
+    PetscCall(MatTranspose(A, MAT_REUSE_MATRIX, &B));
+    PetscCall(SolveAgain(ksp, B, r));
+    PetscCall(Destroy(&ksp, &A, &B));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Zeroing rows, one of which has no diagonal entry on each rank, fails after it has changed entries: products must be
+  those of the entries
+*/
+static PetscErrorCode ZeroRowsFails(Test *t, Record *r)
+{
+  Mat         A;
+  PetscInt    rs, re, N, rows[2];
+  PetscScalar v[3];
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(t->R, NULL, &N));
+  for (int k = 0; k < 2; k++) {
+    PetscErrorCode ierr;
+    PetscBool      any;
+
+    PetscCall(CreateLike(t->R, t->type, &A));
+    PetscCall(MatSeqAIJSetPreallocation(A, 3, NULL));
+    PetscCall(MatMPIAIJSetPreallocation(A, 3, NULL, 3, NULL));
+    PetscCall(MatGetOwnershipRange(A, &rs, &re));
+    for (PetscInt i = rs; i < re; i++) {
+      PetscInt cols[3] = {i == rs ? -1 : i, (i + 1) % N, (i + N / 2) % N};
+
+      for (int l = 0; l < 3; l++) v[l] = Value(i, l, 4);
+      PetscCall(MatSetValues(A, 1, &i, 3, cols, v, INSERT_VALUES));
+    }
+    PetscCall(MatAssemble(A));
+    PetscCall(Touch(A));
+    PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
+    rows[0] = rs;
+    rows[1] = re - 1;
+    MayFail(ierr, (k ? MatZeroRowsColumns : MatZeroRows)(A, 2, rows, 2.5, NULL, NULL));
+    PetscCall(Agree(ierr, &any));
+    PetscCall(RecordInt(r, "zeroing rows fails", any));
+    PetscCall(RecordMat(t, r, "type after zeroing rows has failed", A));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Calls that must return an error, as they do with AIJ */
+static PetscErrorCode Refuse(PetscErrorCode (*f)(Mat, Vec, Vec), Mat A, Vec x, Vec y, Record *r, const char *what)
+{
+  PetscErrorCode ierr;
+  PetscBool      any;
+
+  PetscFunctionBegin;
+  MayFail(ierr, f(A, x, y));
+  PetscCall(Agree(ierr, &any));
+  PetscCall(RecordInt(r, what, (PetscInt64)ierr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Refused(Test *t, Record *r)
+{
+  Mat A;
+  Vec x, y, wrong;
+
+  PetscFunctionBegin;
+  PetscCall(CreateLike(t->R, t->type, &A));
+  PetscCall(PreallocateLike(t->R, A));
+  PetscCall(MatCreateVecs(t->R, &x, &y));
+  PetscCall(VecCreate(t->comm, &wrong));
+  PetscCall(VecSetSizes(wrong, PETSC_DECIDE, t->c->N + 3));
+  PetscCall(VecSetFromOptions(wrong));
+  PetscCall(VecSet(wrong, 1.));
+  PetscCall(VecSet(x, 1.));
+  PetscCall(Refuse(MatMult, A, x, y, r, "product of an unassembled matrix"));
+  PetscCall(Refuse(MatMultTranspose, A, y, x, r, "transposed product of an unassembled matrix"));
+  PetscCall(FillLike(t->R, -1, A));
+  PetscCall(Refuse(MatMult, A, wrong, y, r, "product with a vector too long"));
+  PetscCall(Refuse(MatMult, A, x, wrong, r, "product into a vector too long"));
+  PetscCall(Refuse(MatMult, A, x, x, r, "product into its operand"));
+  PetscCall(RecordMat(t, r, "type after refusals", A));
+  PetscCall(Destroy(&wrong, &x, &y, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* From PETSc 3.20.0 to 3.25.2, the conversion of MPIAIJ loses entries of the off-diagonal block */
 #define SELL_NEEDS (PETSC_VERSION_GE(3, 20, 0) && PETSC_VERSION_LT(3, 25, 3) ? SEQ : 0)
 
-static const Operation operations[] = {{"diagonal", Diagonal, NOCUDA},
-                                       {"diagonal-square", Diagonal, SQUARE | FULL | BYROW | NOCUDA, "square"},
-                                       {"reductions", Reductions, 0},
-                                       {"structure", Structure, 0},
-                                       {"getvalues", GetValues, FULL},
-                                       {"axpy", Axpy, FULL | NOCUDA},
-                                       {"convert-aij", Convert, NOPERM, MATAIJ},
+static const Operation operations[] = {{"convert-aij", Convert, NOPERM, MATAIJ},
                                        {"convert-own", Convert, NOPERM},
                                        {"convert-other", ConvertOther, FULL | NOPERM},
                                        {"convert-sellp", Convert, NOPERM, "sellp"},
@@ -344,29 +425,12 @@ static const Operation operations[] = {{"diagonal", Diagonal, NOCUDA},
                                        {"convert-sell", Convert, FULL | NOPERM | SELL_NEEDS, MATSELL},
                                        {"convert-is", Convert, FULL | NOPERM, MATIS},
                                        {"shell", Shell, FULL},
-                                       {"transpose", Transpose, 0},
-                                       {"permute", Permute, FULL | BYROW},
-                                       {"submatrix", SubMatrix, FULL},
-                                       /* AIJCUSPARSE does not merge local matrices reliably */
-                                       {"pieces", Pieces, FULL | SQUARE | ONHOST},
-                                       {"tests", Tests, 0},
-                                       {"binary", Binary, 0},
                                        {"ascii", Ascii, FULL},
-                                       /* inverts values that it has not copied from the device */
-                                       {"blockdiagonal", BlockDiagonal, SOLVE | BLOCKS | ONHOST},
-                                       {"coloring", Coloring, SPD},
-                                       {"lu", Factor, SOLVE | SEQ, "lu"},
-                                       {"ilu", Factor, SOLVE | SEQ, "ilu"},
-                                       {"cholesky", Factor, SPD | SEQ, "cholesky"},
-                                       {"icc", Factor, SPD | SEQ, "icc"},
                                        {"lu-inplace", FactorInPlace, SOLVE | SEQ | NOPERM, "lu"},
                                        /* AIJCUSPARSE does not support it */
                                        {"ilu-inplace", FactorInPlace, SOLVE | SEQ | NOPERM | NOCUDA, "ilu"},
                                        {"lu-again", Refactor, SPD | SEQ | NOPERM},
-                                       {"sor", SOR, SOLVE},
-                                       {"zerorows", ZeroRows, SOLVE},
                                        {"zerorows-fails", ZeroRowsFails, SQUARE | FULL | BYROW},
-                                       {"ordering", Ordering, SQUARE | FULL | BYROW},
                                        {"refused", Refused, FULL},
                                        {NULL, NULL, 0}};
 

@@ -24,35 +24,6 @@ static PetscErrorCode Clear(const char *option)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Every combination of the values below, on one matrix whose options are set again each time. The kernel is forced,
-  because on small matrices the types may prefer AIJ's own product, and then there would be nothing to test. With slices
-  forced, evchyb has no long rows, so its own choice (auto) is tested, too.
-*/
-typedef struct {
-  const char *type, *option[3], *value[3][8];
-  PetscBool   device; /* on a device only */
-} Sweep;
-
-static const Sweep sweeps[] = {
-    {"sellp",
-     {"mat_sellp_threads_per_row", "mat_sellp_sigma"},
-     {{"1", "2", "4", "8", "16", "32"}, {"1", "64", "100000", "2147483646", "2147483647"}}},
-    {"sellp", {"mat_spmv_node_size", "mat_spmv_compress"}, {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}}},
-    {"sellp", {"mat_spmv_kernel", "mat_spmv_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
-    {"sellp", {"mat_spmv_reorder", "mat_spmv_kernel"}, {{"off", "auto"}, {"auto", "slices"}}},
-    {"evchyb", {"mat_evchyb_ell_limit", "mat_spmv_kernel"}, {{"0", "1", "3", "16", "2147483647"}, {"auto", "slices"}}},
-    {"evchyb",
-     {"mat_spmv_node_size", "mat_spmv_compress", "mat_evchyb_ell_limit"},
-     {{"0", "1", "2", "3", "4", "5", "8"}, {"0", "1"}, {"0", "100000"}}},
-    {"evchyb", {"mat_spmv_kernel", "mat_spmv_compress"}, {{"auto", "slices", "csr", "aij"}, {"0", "1"}}},
-    {"batch", {"mat_spmv_kernel", "mat_spmv_node_size"}, {{"auto", "slices", "csr", "aij", "paper"}, {"0", "1", "3"}}},
-    {"sellp",
-     {"mat_spmv_kernel", "mat_sellp_threads_per_row", "mat_sellp_sigma"},
-     {{"paper"}, {"1", "2", "8", "32"}, {"1", "64"}},
-     PETSC_TRUE},
-    {"evchyb", {"mat_spmv_kernel", "mat_evchyb_ell_limit"}, {{"paper"}, {"0", "3", "128", "2147483647"}}, PETSC_TRUE}};
-
 /* Sets the kernel option, or clears it (NULL) */
 static PetscErrorCode Kernel(const char *value)
 {
@@ -61,51 +32,6 @@ static PetscErrorCode Kernel(const char *value)
     PetscCall(Set("mat_spmv_kernel", value));
   else
     PetscCall(Clear("mat_spmv_kernel"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Values(Test *t, Record *r)
-{
-  Mat          A;
-  Vec          x, y, z;
-  PetscInt     index[3];
-  const Sweep *s;
-  const Sweep *end = sweeps + sizeof(sweeps) / sizeof(sweeps[0]);
-  PetscBool    same;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MatSetOptionsPrefix(A, "opt_"));
-  PetscCall(MatCreateVecs(A, &x, &y));
-  PetscCall(VecDuplicate(y, &z));
-  PetscCall(VecFill(x, 1));
-  PetscCall(VecFill(z, 2));
-  for (s = sweeps; s < end; s++) {
-    /* AIJ runs the same loop, because its records must have as many numbers */
-    PetscCall(PetscStrcmp(s->type, now.under, &same));
-    if (!same || (s->device && !now.device)) continue;
-    PetscCall(Kernel("slices"));
-    PetscCall(PetscArrayzero(index, 3));
-    for (PetscInt more = 1; more;) {
-      for (int o = 0; o < 3 && s->option[o]; o++) PetscCall(Set(s->option[o], s->value[o][index[o]]));
-      PetscCall(MatSetFromOptions(A));
-      PetscCall(VecSet(y, PETSC_MAX_REAL));
-      PetscCall(RecordMult(r, "A x at row", A, PLAIN, x, NULL, y));
-      PetscCall(VecCopy(z, y));
-      PetscCall(RecordMult(r, "y += A x at row", A, PLAIN, x, y, y));
-      for (int o = 0; o < 3; o++) {
-        more = s->option[o] != NULL;
-        if (!more || s->value[o][++index[o]]) break;
-        index[o] = 0;
-        more     = 0;
-      }
-    }
-    for (int o = 0; o < 3 && s->option[o]; o++) PetscCall(Clear(s->option[o]));
-    PetscCall(Kernel(NULL));
-    PetscCall(MatSetFromOptions(A));
-  }
-  PetscCall(RecordMat(t, r, "type after the sweep", A));
-  PetscCall(Destroy(&x, &y, &z, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -220,6 +146,9 @@ static PetscErrorCode Arguments(Test *t, Record *r)
   PetscCall(PetscSpMVInitializePackage()); /* may be called any number of times */
   PetscCall(Touch(A));
   PetscCall(Destroy(&x, &A));
+  PetscCall(MatCreate(t->comm, &A));
+  Refused(PETSC_ERR_ARG_TYPENOTSET, PetscSpMVGetInfo(A, &info));
+  PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -323,86 +252,6 @@ static PetscErrorCode Info(Test *t, Record *r)
     PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the view does not name the kernel %s", spmv[1].kernel);
   }
   PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CheckCounts(Mat A)
-{
-  PetscSpMVInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(Touch(A));
-  PetscCall(PetscSpMVGetInfo(A, &info));
-  PetscCheck(info.stored >= info.formatted && info.nonzeros >= info.formatted && !info.stored == !info.formatted,
-             PETSC_COMM_SELF, PETSC_ERR_PLIB,
-             "%" PetscInt64_FMT " entries stored for %" PetscInt64_FMT " of %" PetscInt64_FMT " nonzeros", info.stored,
-             info.formatted, info.nonzeros);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  The counts if each sequential matrix chooses its kernel. For the second matrix, on several ranks, the choice is AIJ's
-  own kernel for the diagonal block, which has an entry in one row of 16, and the format's kernel for the off-diagonal
-  block. Also a matrix without a type
-*/
-static PetscErrorCode Counts(Test *t, Record *r)
-{
-  const PetscInt m = 16;
-  Mat            A;
-  PetscErrorCode ierr;
-  char          *found;
-
-  PetscFunctionBegin;
-  if (t->aij) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Make(t, &A));
-  PetscCall(CheckCounts(A));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatCreateSized(t->comm, t->type, m, m, PETSC_DETERMINE, PETSC_DETERMINE, 5, &A));
-  PetscCall(MatSetValue(A, t->rank * m, t->rank * m, 1., INSERT_VALUES));
-  for (PetscInt i = 0; i < m && t->size > 1; i++) {
-    for (PetscInt k = 0; k < 4; k++)
-      PetscCall(
-          MatSetValue(A, t->rank * m + i, (t->rank + 1) % t->size * m + (i + k) % m, Value(i, k, 1), INSERT_VALUES));
-  }
-  PetscCall(MatAssemble(A));
-  PetscCall(CheckCounts(A));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatCreate(t->comm, &A));
-  MayFail(ierr, PetscSpMVGetInfo(A, &(PetscSpMVInfo){0}));
-  PetscCall(PetscStrstr(RanksMessage, "type is not set", &found));
-  PetscCheck(ierr && found, t->comm, PETSC_ERR_PLIB,
-             "PetscSpMVGetInfo() of a matrix without a type: error %d, message '%s'", (int)ierr, RanksMessage);
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Options apply to the matrix with that prefix, and to no other matrix */
-static PetscErrorCode Prefix(Test *t, Record *r)
-{
-  Mat           A, B;
-  PetscSpMVInfo a, b;
-
-  PetscFunctionBegin;
-  if (t->aij) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Kernel("aij"));
-  PetscCall(Make(t, &A));
-  PetscCall(Make(t, &B));
-  PetscCall(MatSetOptionsPrefix(A, "opt_"));
-  PetscCall(MatSetOptionsPrefix(B, "other_"));
-  PetscCall(PetscOptionsSetValue(NULL, "-other_mat_spmv_kernel", "slices"));
-  PetscCall(MatSetFromOptions(A));
-  PetscCall(MatSetFromOptions(B));
-  PetscCall(Touch(A));
-  PetscCall(Touch(B));
-  PetscCall(PetscSpMVGetInfo(A, &a));
-  PetscCall(PetscSpMVGetInfo(B, &b));
-  PetscCheck(!a.stored && b.stored >= b.nonzeros, PETSC_COMM_SELF, PETSC_ERR_PLIB,
-             "with the kernel aij %" PetscInt64_FMT
-             " entries stored, with slices under another prefix %" PetscInt64_FMT,
-             a.stored, b.stored);
-  PetscCall(PetscOptionsClearValue(NULL, "-other_mat_spmv_kernel"));
-  PetscCall(Kernel(NULL));
-  PetscCall(Destroy(&A, &B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -657,13 +506,10 @@ static PetscErrorCode Parameters(Test *t, Record *r)
 
 /* No other type can be a model for features that only these types have */
 #define OURS (NOPERM | NOCUDA)
-static const Operation operations[] = {{"values", Values, OURS},
-                                       {"bad", Bad, FULL | OURS},
+static const Operation operations[] = {{"bad", Bad, FULL | OURS},
                                        {"arguments", Arguments, FULL | OURS},
                                        {"names", Names, FULL | OURS},
                                        {"info", Info, FULL | OURS},
-                                       {"counts", Counts, OURS},
-                                       {"prefix", Prefix, FULL | OURS | BYROW},
                                        {"setupafter", SetUpAfter, OURS},
                                        {"threads", Threads, SEQ | ONCE | OURS | ONHOST},
                                        {"smallmemory", SmallMemory, FULL | SOLVE | SEQ | OURS | ONHOST},

@@ -101,30 +101,6 @@ static PetscErrorCode MultAdd(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's own comparisons, with random vectors */
-static PetscErrorCode MultEqual(Test *t, Record *r)
-{
-  Mat       A, T;
-  PetscBool same;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MatMultEqual(A, t->R, 5, &same));
-  PetscCall(RecordInt(r, "MatMultEqual", same));
-  PetscCall(MatMultAddEqual(A, t->R, 5, &same));
-  PetscCall(RecordInt(r, "MatMultAddEqual", same));
-  PetscCall(MatMultTransposeEqual(A, t->R, 5, &same));
-  PetscCall(RecordInt(r, "MatMultTransposeEqual", same));
-  PetscCall(MatMultTransposeAddEqual(A, t->R, 5, &same));
-  PetscCall(RecordInt(r, "MatMultTransposeAddEqual", same));
-  PetscCall(MatDuplicate(t->R, MAT_COPY_VALUES, &T));
-  PetscCall(MatScale(T, 2.));
-  PetscCall(MatMultEqual(A, T, 5, &same));
-  PetscCall(RecordInt(r, "MatMultEqual with another", same));
-  PetscCall(Destroy(&T, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The sequential matrices, with which PETSc multiplies directly */
 static PetscErrorCode Blocks(Test *t, Record *r)
 {
@@ -301,18 +277,6 @@ static PetscErrorCode Vectors(Test *t, Record *r)
   PetscCall(VecDestroy(&w));
   PetscCall(PetscFree(a));
   PetscCall(Destroy(&x, &y, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ComputeOperator(Test *t, Record *r)
-{
-  Mat A, B;
-
-  PetscFunctionBegin;
-  PetscCall(Make(t, &A));
-  PetscCall(MatComputeOperator(A, MATDENSE, &B));
-  PetscCall(RecordMat(t, r, "type of the operator", B));
-  PetscCall(Destroy(&B, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -521,13 +485,10 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"multadd", MultAdd, STRICT | NOPERM, "no"},
                                        {"transpose", MultAdd, STRICT, "trans"},
                                        {"hermitian", MultAdd, STRICT, "herm"},
-                                       {"emptyrows", EmptyRows, STRICT | ONCE},
                                        {"vectors", Vectors, NOCUDA},
-                                       {"multequal", MultEqual, STRICT | FULL},
                                        {"blocks", Blocks, 0},
                                        {"sparse", Sparse, FULL},
                                        {"sparse-aij", Sparse, FULL, MATAIJ},
-                                       {"sparse-empty", SparseEmpty, ONCE},
                                        {"sparse-replaced", SparseReplaced, FULL | SEQ | NOPERM},
                                        {"triple", Triple, FULL | SQUARE},
                                        {"triple-aij", Triple, FULL | SQUARE, MATAIJ},
@@ -549,7 +510,6 @@ static const Operation operations[] = {{"mult", Mult, STRICT},
                                        {"composite-merged", Composed, SQUARE | FULL | NOPERM, "cmerged"},
                                        {"nest", Composed, FULL, "Nest"},
                                        {"submatrix-virtual", Composed, FULL, "sub"},
-                                       {"computeoperator", ComputeOperator, FULL},
                                        {NULL, NULL, 0}};
 
 int main(int argc, char **argv)

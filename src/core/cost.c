@@ -7,7 +7,7 @@
   serve to choose between ways to store the same rows, so only their ratios count.
 
   Each line has the measurement that set the number. Those without one are judged by all of them together,
-  docs/results/host.csv. After a change, tests/core/plans.txt shows which choices differ and `make bench` what they are
+  docs/results/host.csv. After a change, tests/compare shows which choices differ and `make bench` what they are
   worth.
 */
 SpMVTuning SpMVTuned = {

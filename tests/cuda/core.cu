@@ -41,76 +41,6 @@ static Matrix Constrained(const char *name, const Matrix &A, int rows, int colum
   return Without(name, A, [=](int r, int c) { return r != c && (r * 613 % 1000 < rows || c * 613 % 1000 < columns); });
 }
 
-// The choice from the statistics depends on the number of multiprocessors. This tests matrices on either side of each
-// bound
-static void TestChoice(const Layout &L, cudaStream_t stream)
-{
-  const int least = spmv::limits.diagonals_least;
-  int       device, p;
-  CHECK(cudaGetDevice(&device));
-  CHECK(cudaDeviceGetAttribute(&p, cudaDevAttrMultiProcessorCount, device));
-  auto expect = [&](Matrix A, const char *what, std::function<bool(const SpMVStats &)> right) {
-    std::vector<Number> x(A.n);
-    std::vector<Wide>   ref;
-    std::vector<double> size;
-    SpMVCudaStore       store;
-    SpMVStats           stats;
-    for (auto &v : A.a) v = Value();
-    for (auto &v : x) v = Value();
-    Device<int>    i(A.i), j(A.j);
-    Device<Number> a(A.a), dx(x), y(A.m);
-    SpMVCudaCSR    csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-    CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
-    CHECK(SpMVCudaFill(store, &csr, stream));
-    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(dx.p), NULL, (PetscScalar *)y.p}, stream));
-    CHECK(cudaStreamSynchronize(stream));
-    SpMVCudaGetStats(store, &stats);
-    Reference(A, false, false, x, NULL, ref, size);
-    Expect(Close(y.Get(), ref, size), A, L.name, stats.kernel, "y = A x");
-    Expect(right(stats), A, L.name, stats.kernel, what);
-    CHECK(SpMVCudaDestroy(&store));
-  };
-  auto diagonals = [](const SpMVStats &s) { return s.diagonal > 0; };
-  auto slices    = [](const SpMVStats &s) { return !s.diagonal; };
-  auto band      = [](int m) {
-    return Build("11 diagonals", m, m, [](int r, Row &row) {
-      for (int c = r - 5; c <= r + 5; c++) row.push_back(c);
-    });
-  };
-  expect(Grid("7 points, few rows", 14, 7, 1, 100), "diagonals", diagonals);
-  expect(Grid("27 points, few rows", 14, 27, 1, 100), "slices", slices);
-  spmv::limits.diagonals_least = 0;
-  expect(Grid("27 points, few rows", 14, 27, 1, 100), "diagonals, if any may be", diagonals);
-  for (const int s : {2, 3, 6}) expect(Band("a band of node blocks", 704, 1, s), "diagonals of node blocks", diagonals);
-  spmv::limits.diagonals_least = least;
-  auto      tiles              = [](const SpMVStats &s) { return strstr(s.kernel, "tiles") != nullptr; };
-  auto      mesh = [](int N, int s) { return Shuffled("a mesh in random order", Grid("", N, 27, 1, 60), s); };
-  const int N    = (int)std::ceil(std::cbrt((double)spmv::Tuning::TILE_LEAST * p)) + 1;
-  expect(mesh(N, 1), "tiles", tiles);
-  expect(Constrained("a mesh with constrained rows", mesh(N, 1), 400, 400), "tiles, though rows are short", tiles);
-  expect(mesh(N, 3), "no tiles of node blocks", [=](const SpMVStats &s) { return !tiles(s); });
-  expect(mesh(N - 2, 1), "no tiles with few rows", [=](const SpMVStats &s) { return !tiles(s); });
-  expect(Lengths("a random graph", N * N * N, N * N * N, [](int) { return 16; }), "no tiles without neighbors",
-         [=](const SpMVStats &s) { return !tiles(s); });
-  expect(band(32 * least * p), "diagonals from so many rows on", diagonals);
-  expect(band(32 * least * p - 1), "slices of fewer", slices);
-
-  // Too many diagonals, and no runs
-  auto rows = [](const char *name, int m, int length, int first) {
-    return Build(name, m, 7 * m + 2 * PetscMax(length, first), [=](int r, Row &row) {
-      for (int q = 0; q < (r ? length : first); q++) row.push_back(7 * r + 2 * q);
-    });
-  };
-  expect(rows("rows of 80", 128 * p, 80, 80), "four lanes a row",
-         [&](const SpMVStats &s) { return s.slices == 16 * p; });
-  expect(rows("rows of 80, fewer", 64 * p, 80, 80), "eight lanes a row",
-         [&](const SpMVStats &s) { return s.slices == 16 * p; });
-  expect(rows("rows of 4096", 12 * p, 4096, 5000), "one row in parts",
-         [](const SpMVStats &s) { return s.long_rows == 1; });
-  expect(rows("rows of 4096, fewer", 3 * p, 4096, 4096), "all rows in parts",
-         [&](const SpMVStats &s) { return s.long_rows == 3 * p; });
-}
-
 static Matrix Hanging(const char *name, const Matrix &A, int s)
 {
   return Without(name, A, [=](int r, int c) { return r / s % 29 == 5 && r % s != c % s; });
@@ -162,24 +92,6 @@ static void TestNodes(const Layout &L, cudaStream_t stream)
          1);
   expect(Grid("27 points", 12, 27, 1, 100), 1);
   expect(Lengths("anywhere", 3000, 3000, [](int) { return 20; }), 1);
-}
-
-// However many slices there are, a warp multiplies one of them if x and y stay in the cache, but several with inner
-// products
-static void TestSlicesOfWarp(const Layout &L, cudaStream_t stream)
-{
-  const Matrix   A      = Grid("7 points", 20, 7, 1, 100);
-  const unsigned slices = 250; // more than the warps that the limit allows for
-  SpMVCudaStore  store;
-  Device<int>    i(A.i), j(A.j);
-  SpMVCudaCSR    csr           = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, NULL};
-  spmv::limits.diagonals_warps = 1;
-  CHECK(L.setup(&csr, PETSC_FALSE, stream, &store));
-  Expect(store->WarpsOf(spmv::FUSED) >= slices, A, L.name, "any", "a warp multiplies one slice");
-  Expect(store->WarpsOf(spmv::DOTS) < slices, A, L.name, "any",
-         "a warp multiplies several slices, with inner products");
-  spmv::limits.diagonals_warps = spmv::Tuning::DIAGONALS_WARPS;
-  CHECK(SpMVCudaDestroy(&store));
 }
 
 // Row groups are used if there are enough equal rows, and no node blocks
@@ -421,7 +333,6 @@ static void TestNoCode(Matrix &A, const std::vector<Layout> &layouts, const Stre
 static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool race, const Streams &streams)
 {
   for (const Layout &L : layouts) {
-    if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "evchyb"))) TestChoice(L, streams.stream);
     if (!quick && (!strcmp(L.name, "sellp") || !strcmp(L.name, "sellp, single")))
       TestStreams(L, streams.stream, streams.other);
     if (!quick && !strcmp(L.name, "sellp")) TestReplaced(L, streams.stream, streams.other);
@@ -435,12 +346,9 @@ static void TestLayouts(const std::vector<Layout> &layouts, bool quick, bool rac
       if (race) continue;
       TestUnaligned(few, L, streams.stream);
       TestHostMemory(few, L, streams.stream);
-      TestLate(few, L, streams.stream);
       TestNaNs(few, L, streams.stream);
       if (!quick) TestOthersError(few, L, streams.stream); // a sanitizer would report this error
     }
-    Matrix small = Grid("7 points, read again", 20, 7, 1, 100);
-    if (!quick) TestLate(small, L, streams.stream);
   }
 }
 
@@ -511,7 +419,6 @@ int main(int argc, char **argv)
       TestNodes(L, streams.stream);
       TestGroups(L, streams.stream);
     }
-    if (!strcmp(L.name, "sellp")) TestSlicesOfWarp(L, streams.stream);
   }
   if (!getenv("CORE_MATRICES")) TestLayouts(layouts, quick, race, streams);
   spmv::limits.diagonals_least = 0; // small matrices reach all kernels, with all ways to load

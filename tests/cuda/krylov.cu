@@ -1,261 +1,91 @@
 /*
-  Tests of the Krylov methods' kernels, without PETSc: every preconditioner, norm, way to end and way to sum, compared
-  with the same method on the host. Prints nothing on success. Run it as `krylov full`; under compute-sanitizer as
-  `krylov quick` or `krylov race`. With `count` as the last argument, it prints the number of checks that passed.
+  Tests of the inner products that CG and BiCGStab compute in the epilogues of their products, without PETSc: each kernel
+  of a product that has an epilogue, and the separate kernels where there is none. tests/krylov.c compares the methods
+  with PETSc's. Prints nothing on success. Run it as `krylov full`; under compute-sanitizer as `krylov quick`. With
+  `count` as the last argument, it prints the number of checks that passed.
 */
-#include "krylov.cuh"
+#include "core/cuda/krylov/krylov.cuh"
+#include "core/cuda/stores.cuh"
 #include "mat/impls/sellp/sellp.h"
+#include "common.cuh"
 
 PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 
-struct Settings : SpMVKrylovSolve, SpMVCudaCG {};
-using Problem = ProblemOf<Settings>;
+using spmv::Scalar;
 
-// ------------------------------------------------------------------------------------------------ the method on the
-// host
+// A matrix with random values and a diagonal larger by `more`, stored by SELL-P
+struct Stored {
+  Matrix         A;
+  Device<int>    i, j;
+  Device<Number> a;
+  SpMVCudaStore  store;
 
-// Like KSPSolve_CG(), starting from x = 0 and after its first convergence test
-static Outcome Reference(const Problem &p)
-{
-  const Settings   &cg = p.set;
-  Outcome           o;
-  std::vector<Wide> r(p.b.begin(), p.b.end()), z = Apply(p, r), direction(r.size()), w;
-  Wide              beta = Dot(cg.hermitian, z, r), betaold = 1, dpi = 0, before;
-  o.x.assign(r.size(), Wide(0));
-  auto end = [&](SpMVKrylovReason reason) {
-    o.reason = reason;
-    return o;
-  };
-  if (Bad(beta)) return end(SPMV_KRYLOV_NAN_DOT);
-  for (int i = 0;;) {
-    o.its = i + 1;
-    if (beta == Wide(0)) return end(SPMV_KRYLOV_ZERO);
-#if !defined(PETSC_USE_COMPLEX)
-    if (i > 0 && beta * betaold < 0) return end(SPMV_KRYLOV_INDEFINITE_PC);
-#endif
-    for (size_t k = 0; k < r.size(); k++) direction[k] = i ? z[k] + beta / betaold * direction[k] : z[k];
-    w.assign(r.size(), Wide(0));
-    for (int row = 0; row < p.A.m; row++) {
-      for (int q = p.A.i[row]; q < p.A.i[row + 1]; q++) w[row] += Wide(p.A.a[q]) * direction[p.A.j[q]];
+  Stored(const Matrix &pattern, SpMVKernel kernel, bool single, double more, cudaStream_t stream)
+      : A(Valued(pattern, more)), i(A.i), j(A.j), a(A.a)
+  {
+    const SpMVCudaCSR csr    = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
+    SELLPParams       params = {};
+    params.common.compress   = 1;
+    params.common.reorder    = SPMV_REORDER_AUTO;
+    params.common.single     = single ? PETSC_TRUE : PETSC_FALSE;
+    params.common.kernel     = kernel;
+    CHECK(SpMVCudaSELLPSetUp(&csr, &params, PETSC_FALSE, stream, &store));
+    CHECK(SpMVCudaFill(store, &csr, stream));
+  }
+  ~Stored()
+  {
+    CHECK(SpMVCudaDestroy(&store));
+  }
+  bool HasEpilogue() const
+  {
+    return store->WarpsOf(spmv::DOTS) > 0;
+  }
+
+private:
+  static Matrix Valued(Matrix A, double more)
+  {
+    for (int r = 0; r < A.m; r++) {
+      for (int q = A.i[r]; q < A.i[r + 1]; q++) A.a[q] = Value() + Number((PetscReal)(A.j[q] == r ? more : 0));
     }
-    before = dpi;
-    dpi    = Dot(cg.hermitian, direction, w);
-    if (Bad(dpi)) return end(SPMV_KRYLOV_NAN_DOT);
-    if (dpi == Wide(0) || (i > 0 && std::real(dpi) * std::real(before) < 0)) return end(SPMV_KRYLOV_INDEFINITE_MAT);
-    betaold      = beta;
-    const Wide a = beta / dpi;
-    for (size_t k = 0; k < r.size(); k++) {
-      o.x[k] += a * direction[k];
-      r[k] -= a * w[k];
-    }
-    z                  = Apply(p, r);
-    beta               = Dot(cg.hermitian, z, r);
-    const auto &normed = cg.norm == SPMV_KRYLOV_NORM_PRECONDITIONED ? z : r;
-    double      norm   = 0;
-    if (cg.norm == SPMV_KRYLOV_NORM_NATURAL)
-      norm = std::sqrt(std::abs(beta));
-    else if (cg.norm != SPMV_KRYLOV_NORM_NONE && cg.until.chknorm < i + 2)
-      for (const Wide &v : normed) norm += std::norm(v);
-    if (cg.norm != SPMV_KRYLOV_NORM_NATURAL) norm = std::sqrt(norm);
-    o.norm.push_back(norm);
-    o.reason = Test(cg, i + 1, norm);
-    if (o.reason) return o;
-    if (++i >= cg.until.max_it) return end(SPMV_KRYLOV_ITS);
+    return A;
   }
+};
+
+static spmv::State StateOf(SpMVCudaKrylov k, cudaStream_t stream)
+{
+  spmv::State state;
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaMemcpy(&state, (spmv::State *)k->state, sizeof(state), cudaMemcpyDeviceToHost));
+  return state;
 }
 
-// ------------------------------------------------------------------------------------------------ on the device
-
-static cudaError_t Start(const Problem &q, Arrays &v, SpMVCudaKrylov k, cudaStream_t stream)
+static Wide WideOf(const Scalar &a)
 {
-  Settings cg = q.set;
-  cg.x        = (Scalar *)v.x.p;
-  cg.r        = (Scalar *)v.r.p;
-  cg.z = cg.w = (Scalar *)v.z.p;
-  cg.p        = (Scalar *)v.p.p;
-  cg.d        = (const Scalar *)v.d.p;
-  SPMV_TRY(SpMVCudaCGBegin(k, &cg, &cg, stream));
-  return SpMVCudaCGDirection(k, stream);
-}
-
-static cudaError_t Iterate(const Problem &q, Arrays &v, SpMVCudaKrylov k, cudaStream_t stream)
-{
-  SPMV_TRY(Product(q.set.n, v.i, v.j, v.a, v.p.p, v.z.p, stream));
-  SPMV_TRY(SpMVCudaCGProduct(k, NULL, stream));
-  SPMV_TRY(SpMVCudaCGUpdate(k, stream));
-  if (q.set.pc == SPMV_KRYLOV_PC_APPLIED) {
-    SPMV_TRY(ApplyAll(q, v, v.r.p, v.z.p, stream));
-    SPMV_TRY(SpMVCudaCGSums(k, stream));
-  }
-  return SpMVCudaCGDirection(k, stream);
-}
-
-// ------------------------------------------------------------------------------------------------ cases
-
-// Three diagonals that are symmetric or Hermitian, with random values
-static Matrix Diagonals(const char *name, int n, bool hermitian, double shift)
-{
-  Matrix A = Build(name, n, n, [](int r, Row &row) { row = {r - 1, r, r + 1}; });
-  for (int r = 0; r < n; r++) {
-    for (int q = A.i[r]; q < A.i[r + 1]; q++) {
-      if (A.j[q] == r) A.a[q] = (PetscReal)(2.2 + shift + std::abs(Real()));
-      if (A.j[q] <= r) continue;
-      const Number v = Value();
-      const int    c = A.j[q];
-      A.a[q]         = v;
-      for (int p = A.i[c]; p < A.i[c + 1]; p++) {
-        if (A.j[p] == r) A.a[p] = hermitian ? Conj(v) : v;
-      }
-    }
-  }
-  return A;
-}
-
-static Problem Make(const char *what, int n, SpMVKrylovPC pc, SpMVKrylovNorm norm, bool hermitian, double shift = 0)
-{
-  Problem q{what, Diagonals(what, n, hermitian, shift), {}, {}, {}};
-  for (int r = 0; r < n; r++) q.b.push_back(Value());
-  SetPreconditioner(&q, n, pc, hermitian, 1);
-  q.set.norm      = norm;
-  q.set.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
-  q.set.until     = {PETSC_TRUE, PETSC_FALSE, (PetscReal)1e-4, (PetscReal)1e-30, (PetscReal)1e30, 8, 0, -1};
-  return q;
-}
-
-// Every preconditioner with every norm, on few and many rows
-static void TestMethods(SpMVCudaKrylov k, cudaStream_t stream, bool quick)
-{
-  for (int n : quick ? std::vector<int>{3, 5250} : std::vector<int>{1, 3, 252, 5250, 600000}) {
-    for (int pc = 0; pc < 4; pc++) {
-      for (int norm = 0; norm < 4; norm++) {
-        for (bool hermitian : {true, false}) {
-          static char what[128];
-          snprintf(what, sizeof(what), "%d rows, %s, %s%s", n, pcs[pc], norms[norm], hermitian ? "" : ", symmetric");
-          if (!Selected(what)) continue;
-          Problem q = Make(what, n, (SpMVKrylovPC)pc, (SpMVKrylovNorm)norm, hermitian);
-          if (n <= 3) q.set.until.max_it = 1; // further iterations would divide by rounding errors
-          TestProblem(q, k, stream, n < 1000 && !quick);
-        }
-      }
-    }
-  }
-}
-
-// Every way to end
-static void TestEnds(SpMVCudaKrylov k, cudaStream_t stream)
-{
-  const auto test = [&](const char *what, SpMVKrylovReason reason, std::function<void(Problem &)> change,
-                        double shift = 0, SpMVKrylovPC pc = SPMV_KRYLOV_PC_NONE) {
-    if (!Selected(what)) return;
-    Problem q = Make(what, 1000, pc, SPMV_KRYLOV_NORM_PRECONDITIONED, true, shift);
-    change(q);
-    Expect(Reference(q).reason == reason, q.A, what, "reference", "the way to end that is meant");
-    TestProblem(q, k, stream, false);
-  };
-  test("rtol", SPMV_KRYLOV_RTOL, [](Problem &q) { q.set.until.ttol = (PetscReal)0.3; });
-  test("atol", SPMV_KRYLOV_ATOL, [](Problem &q) { q.set.until.ttol = q.set.until.abstol = (PetscReal)0.3; });
-  test("dtol", SPMV_KRYLOV_DTOL, [](Problem &q) {
-    q.set.until.dtol    = (PetscReal)1e-3;
-    q.set.until.chknorm = 1;
-  });
-  test("enough", SPMV_KRYLOV_ENOUGH, [](Problem &q) {
-    q.set.until.enough = PETSC_TRUE;
-    q.set.until.max_it = 4;
-  });
-  test("its", SPMV_KRYLOV_ITS, [](Problem &q) { q.set.until.max_it = 4; });
-  test("one", SPMV_KRYLOV_ITS, [](Problem &q) { q.set.until.max_it = 0; });
-  test("least", SPMV_KRYLOV_RTOL, [](Problem &q) {
-    q.set.until.ttol   = 30;
-    q.set.until.min_it = 5;
-  });
-  test("check", SPMV_KRYLOV_RTOL, [](Problem &q) {
-    q.set.until.ttol    = 30;
-    q.set.until.chknorm = 5;
-  });
-  test("host", SPMV_KRYLOV_ITS, [](Problem &q) { q.set.until.test = PETSC_FALSE; });
-  test("zero", SPMV_KRYLOV_ZERO, [](Problem &q) { q.b.assign(q.b.size(), Number(0)); });
-  test("nan", SPMV_KRYLOV_NAN_DOT, [](Problem &q) { q.b[77] = Number(NAN); });
-  test("inf", SPMV_KRYLOV_NAN_DOT, [](Problem &q) { q.A.a[q.A.a.size() / 2] = Number(INFINITY); });
-  test(
-      "matrix", SPMV_KRYLOV_INDEFINITE_MAT, [](Problem &) {}, -2.4);
-#if !defined(PETSC_USE_COMPLEX)
-  test(
-      "preconditioner", SPMV_KRYLOV_INDEFINITE_PC,
-      [](Problem &q) {
-        for (int i = 0; i < q.set.n; i += 3) q.d[i] = (Number)-0.3;
-      },
-      0, SPMV_KRYLOV_PC_POINTS);
-#endif
-  test("negative", SPMV_KRYLOV_ITS, [](Problem &q) {
-    for (Number &a : q.A.a) a = -a;
-    q.set.until.ttol = 0;
-  });
-}
-
-// ------------------------------------------------------------------------------------------------ p'Ap as the epilogue
-// of a product
-
-// The inner product of p and w = A p, from the epilogue of the product. expected: there is an epilogue
-static void TestEpilogueOf(const Matrix &A, SpMVCudaStore store, bool expected, const std::vector<Number> &p,
-                           const Settings &cg, const std::vector<Number> &separate, Device<Number> &w,
-                           Device<Number> &r, SpMVCudaKrylov k, cudaStream_t stream)
-{
-  std::vector<Number> again;
-  spmv::State         s, t;
-  Wide                dot   = 0;
-  double              bound = 0;
-  for (int turn = 0; turn < 3; turn++) {
-    w.Poison();
-    r.Set(p); // each step changes it
-    CHECK(SpMVCudaCGBegin(k, &cg, &cg, stream));
-    CHECK(SpMVCudaCGProduct(k, store, stream));
-    CHECK(SpMVCudaCGUpdate(k, stream)); // for a small matrix, Update adds the sums
-    CHECK(cudaStreamSynchronize(stream));
-    Expect((store->WarpsOf(spmv::DOTS) > 0) == expected, A, "epilogue", "any", "the product has one");
-    if (!expected) return;
-    again = w.Get();
-    CHECK(cudaMemcpy(&s, (spmv::State *)k->state, sizeof(s), cudaMemcpyDeviceToHost));
-    Expect(!memcmp((void *)again.data(), (void *)separate.data(), again.size() * sizeof(Number)), A, "epilogue", "any",
-           "the product has the same bits");
-    if (turn)
-      Expect(!memcmp((void *)&s.dpi, (void *)&t.dpi, sizeof(s.dpi)), A, "epilogue", "any",
-             "the inner product has the same bits");
-    t = s;
-  }
-  for (int row = 0; row < A.m; row++) {
-#if defined(PETSC_USE_COMPLEX)
-    dot += Wide(p[row]) * (cg.hermitian ? std::conj(Wide(separate[row])) : Wide(separate[row]));
-#else
-    dot += Wide(p[row]) * Wide(separate[row]);
-#endif
-    bound += std::abs(Wide(p[row]) * Wide(separate[row]));
-  }
   Number value;
-  memcpy((void *)&value, &s.dpi, sizeof(value));
-  Expect(std::abs(Wide(value) - dot) <= (sizeof(PetscReal) == 8 ? 1e-13 : 1e-5) * bound, A, "epilogue", "any",
-         "the inner product");
+  memcpy((void *)&value, &a, sizeof(value));
+  return Wide(value);
 }
 
-static void TestEpilogue(Matrix A, bool fused, SpMVKernel kernel, bool single, bool hermitian, SpMVCudaKrylov k,
-                         cudaStream_t stream)
+static Wide Dot(bool hermitian, const std::vector<Number> &x, const std::vector<Number> &y)
 {
-  if (!Selected(A.name)) return;
-  std::vector<Number> p(A.n);
-  SELLPParams         params = {};
-  SpMVCudaStore       store;
-  Settings            cg = {};
-  for (auto *values : {&A.a, &p}) {
-    for (auto &v : *values) v = Value();
-  }
-  params.common.compress = 1;
-  params.common.reorder  = SPMV_REORDER_AUTO;
-  params.common.single   = single ? PETSC_TRUE : PETSC_FALSE;
-  Device<int>       i(A.i), j(A.j);
-  Device<Number>    a(A.a), dp(p), w(A.m), x(A.n), r(p);
-  const SpMVCudaCSR csr = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a.p)};
-  params.common.kernel  = kernel;
-  CHECK(SpMVCudaSELLPSetUp(&csr, &params, PETSC_FALSE, stream, &store));
-  CHECK(SpMVCudaFill(store, &csr, stream));
+  Wide sum = 0;
+  for (size_t k = 0; k < x.size(); k++) sum += Wide(x[k]) * Wide(hermitian ? Conj(y[k]) : y[k]);
+  return sum;
+}
+
+// ------------------------------------------------------------------------------------------------ CG: p'Ap
+
+struct CG : SpMVKrylovSolve, SpMVCudaCG {};
+
+static void TestCG(const Stored &s, bool fused, bool hermitian, SpMVCudaKrylov k, cudaStream_t stream)
+{
+  const Matrix       &A = s.A;
+  std::vector<Number> p(A.n), separate;
+  spmv::State         state, before;
+  double              bound = 0;
+  CG                  cg    = {};
+  for (auto &v : p) v = Value();
+  Device<Number> dp(p), w(A.m), x(A.n), r(p);
   cg.n  = A.n;
   cg.bs = 1;
   cg.x  = (Scalar *)x.p;
@@ -263,68 +93,207 @@ static void TestEpilogue(Matrix A, bool fused, SpMVKernel kernel, bool single, b
   cg.p  = (Scalar *)dp.p;
   cg.w = cg.z  = (Scalar *)w.p;
   cg.hermitian = hermitian ? PETSC_TRUE : PETSC_FALSE;
-  CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(dp.p), NULL, (PetscScalar *)w.p}, stream));
+  CHECK(SpMVCudaMult(s.store, {SPMVCUDA_MULT, P(dp.p), NULL, (PetscScalar *)w.p}, stream));
   CHECK(cudaStreamSynchronize(stream));
-  const std::vector<Number> separate = w.Get();
-  const int                 parts    = spmv::limits.krylov_partials;
-  for (int most : {0, parts}) {
-    spmv::limits.krylov_partials = most;
-    TestEpilogueOf(A, store, fused, p, cg, separate, w, r, k, stream);
+  separate = w.Get();
+  for (int row = 0; row < A.m; row++) bound += std::abs(Wide(p[row]) * Wide(separate[row]));
+  Expect(s.HasEpilogue() == fused, A, "CG", "any", "the product has an epilogue");
+  for (int turn = 0; fused && turn < 3; turn++) {
+    w.Poison();
+    r.Set(p); // each step changes it
+    CHECK(SpMVCudaCGBegin(k, &cg, &cg, stream));
+    CHECK(SpMVCudaCGProduct(k, s.store, stream));
+    CHECK(SpMVCudaCGUpdate(k, stream)); // for a small matrix, Update adds the sums
+    state = StateOf(k, stream);
+    Expect(!memcmp((const void *)w.Get().data(), (const void *)separate.data(), separate.size() * sizeof(Number)), A,
+           "CG", "any", "the product has the same bits");
+    Expect(!turn || !memcmp((void *)&state.dpi, (void *)&before.dpi, sizeof(state.dpi)), A, "CG", "any",
+           "the inner product has the same bits");
+    Expect(std::abs(WideOf(state.dpi) - Dot(hermitian, p, separate)) <= (sizeof(PetscReal) == 8 ? 1e-13 : 1e-5) * bound,
+           A, "CG", "any", "the inner product");
+    before = state;
   }
-  spmv::limits.krylov_partials = parts;
-  CHECK(SpMVCudaDestroy(&store));
 }
 
-static void TestEpilogues(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
+// ------------------------------------------------------------------------------------------------ BiCGStab: (v, r0),
+// (s, t), (t, t), (s, r0), (t, r0)
+
+struct BCGS : SpMVKrylovSolve, SpMVCudaBCGS {};
+
+// The preconditioner, as the kernels read it: blocks of bs rows, each column of all blocks together
+static std::vector<Number> Blocks(int n, int bs)
 {
-  spmv::limits.diagonals_least = spmv::limits.diagonals_warps = 0; // small matrices reach all kernels
-  for (bool hermitian : {true, false}) {
-    for (int N : {3, quick ? 6 : 12, quick ? 7 : 40}) {
-      TestEpilogue(Grid("7 points", N, 7, 1, 100), true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
-      TestEpilogue(Grid("7 points, slices", N, 7, 1, 100), true, SPMV_KERNEL_SLICES, false, hermitian, k, stream);
-    }
-    for (int unknowns = 2; unknowns <= 6; unknowns += quick ? 2 : 1) {
-      TestEpilogue(Grid("nodes", 7, 7, unknowns, 100), true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
-      TestEpilogue(Grid("nodes, slices", 7, 27, unknowns, 60), true, SPMV_KERNEL_SLICES, false, hermitian, k, stream);
-      for (SpMVKernel kernel : {SPMV_KERNEL_AUTO, SPMV_KERNEL_SLICES}) {
-        TestEpilogue(Without("nodes, some rows constrained", Grid("", 7, 27, unknowns, 100),
-                             [](int r, int c) { return r % 53 == 7 && r != c; }),
-                     true, kernel, false, hermitian, k, stream);
-      }
-    }
-    TestEpilogue(Grid("27 points", 9, 27, 1, 100), true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Build("9 diagonals", 5000, 5000,
-                       [](int r, Row &row) {
-                         for (int c = r - 4; c <= r + 4; c++) row.push_back(c);
-                       }),
-                 true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Odd("odd rows", 5001, 3, 90), true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true, SPMV_KERNEL_AUTO,
-                 false, hermitian, k, stream);
-    TestEpilogue(Lengths("longer rows", 3001, 3001, [](int) { return 1 + Int(300); }), true, SPMV_KERNEL_AUTO, false,
-                 hermitian, k, stream);
-    TestEpilogue(
-        Grouped(
-            "groups", 5001, 5001, [](int) { return 1 + Int(8); }, [](int, Row &row) { Anywhere(5001, 40, row); }),
-        true, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Grouped(
-                     "groups in parts", 20000, 20000, [](int) { return 8; },
-                     [](int g, Row &row) { Anywhere(20000, g == 7 ? 15000 : 6, row); }),
-                 false, SPMV_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Lengths("rows in parts", 20000, 20000, [](int r) { return r == 7 ? 15000 : 1 + Int(6); }), false,
-                 SPMV_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false,
-                 SPMV_KERNEL_AUTO, false, hermitian, k, stream);
-    TestEpilogue(Grid("single", 12, 7, 1, 100), sizeof(Single) == sizeof(Number), SPMV_KERNEL_AUTO, true, hermitian, k,
-                 stream);
-    TestEpilogue(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMV_KERNEL_PAPER, false, hermitian, k, stream);
+  std::vector<Number> d((size_t)n * (size_t)bs);
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < bs; j++)
+      d[(size_t)j * (size_t)n + (size_t)i] =
+          Number((PetscReal)(i % bs == j ? 0.5 + 0.1 * (i % 7) : 0.02 * (i % bs + j)));
   }
+  return d;
+}
+
+static std::vector<Number> Apply(const std::vector<Number> &d, int bs, const std::vector<Number> &r)
+{
+  std::vector<Number> z(r.size(), Number(0));
+  for (size_t i = 0; i < r.size(); i++) {
+    for (size_t j = 0; j < (size_t)bs; j++) z[i] += d[j * r.size() + i] * r[i / bs * bs + j];
+  }
+  return z;
+}
+
+// The arrays of a solve, as they are after its first residual
+struct Solve {
+  BCGS           set = {};
+  Device<Number> d, x, r, r0, p, v, t, hat, phat;
+
+  Solve(int n, SpMVKrylovPC pc, bool left, int bs, const std::vector<Number> &diagonal, const std::vector<Number> &b,
+        const std::vector<Number> &z)
+      : d(diagonal), x(std::vector<Number>(n)), r(pc != SPMV_KRYLOV_PC_NONE && left ? z : b), r0(n),
+        p(pc != SPMV_KRYLOV_PC_NONE && !left ? z : std::vector<Number>(n)), v(n), t(n), hat(n), phat(n)
+  {
+    set.n     = n;
+    set.bs    = bs;
+    set.pc    = pc;
+    set.norm  = SPMV_KRYLOV_NORM_NONE;
+    set.left  = left ? PETSC_TRUE : PETSC_FALSE;
+    set.until = {PETSC_TRUE, PETSC_FALSE, (PetscReal)1e-30, (PetscReal)1e-35, (PetscReal)1e30, 4, 0, -1};
+    set.x     = (Scalar *)x.p;
+    set.r     = (Scalar *)r.p;
+    set.r0    = (Scalar *)r0.p;
+    set.v     = (Scalar *)v.p;
+    set.t     = (Scalar *)t.p;
+    set.p     = (Scalar *)p.p;
+    set.d     = (const Scalar *)d.p;
+    set.hat   = (Scalar *)hat.p;
+    set.phat  = (Scalar *)phat.p;
+  }
+};
+
+struct Half {
+  std::vector<Number> v, t, s, r0;
+  spmv::State         first, second;
+};
+
+// An iteration without its last kernel, with the store's products, fused or separate
+static Half Run(Solve &&a, SpMVCudaStore store, bool fused, SpMVCudaKrylov k, cudaStream_t stream)
+{
+  Half       h;
+  PetscReal *rho = (PetscReal *)&h.first.rho;
+
+  CHECK(SpMVCudaBCGSBegin(k, &a.set, &a.set, stream));
+  h.first = StateOf(k, stream);
+  rho[spmv::REALS - 1] += rho[0] / 2; // otherwise (s, r0) would be 0
+  CHECK(cudaMemcpy((spmv::State *)k->state, &h.first, sizeof(h.first), cudaMemcpyHostToDevice));
+  if (!fused) CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(a.p.p), NULL, (PetscScalar *)a.v.p}, stream));
+  CHECK(SpMVCudaBCGSFirst(k, fused ? store : NULL, stream));
+  CHECK(SpMVCudaBCGSHalf(k, stream)); // for a small matrix, Half adds the sums, as Update does
+  h.first = StateOf(k, stream);
+  if (!fused) {
+    const Number *s = !a.set.left && a.set.pc != SPMV_KRYLOV_PC_NONE ? a.hat.p : a.r.p;
+    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(s), NULL, (PetscScalar *)a.t.p}, stream));
+  }
+  CHECK(SpMVCudaBCGSSecond(k, fused ? store : NULL, stream));
+  if (fused) CHECK(SpMVCudaBCGSUpdate(k, stream));
+  h.second = StateOf(k, stream);
+  h.v      = a.v.Get();
+  h.t      = a.t.Get();
+  if (!fused) h.s = a.r.Get(), h.r0 = a.r0.Get();
+  return h;
+}
+
+static void TestBCGS(const Stored &stored, bool fused, SpMVKrylovPC pc, bool left, SpMVCudaKrylov k,
+                     cudaStream_t stream)
+{
+  const Matrix             &A   = stored.A;
+  const char               *on  = left ? "left" : "right";
+  const double              eps = sizeof(PetscReal) == 8 ? 1e-12 : 1e-3;
+  const unsigned            n   = (unsigned)A.n;
+  const int                 bs  = pc != SPMV_KRYLOV_PC_BLOCKS ? 1 : n % 7 == 0 ? 7 : n % 3 == 0 ? 3 : 1;
+  const std::vector<Number> d   = Blocks(A.n, bs);
+  std::vector<Number>       b(n);
+  for (auto &v : b) v = Value();
+  const std::vector<Number> z = Apply(d, bs, b);
+  const auto run  = [&](bool as) { return Run(Solve(A.n, pc, left, bs, d, b, z), stored.store, as, k, stream); };
+  const auto near = [&](const Scalar &x, const Scalar &y) {
+    return std::abs(WideOf(x) - WideOf(y)) <= eps * (1 + std::abs(WideOf(y)));
+  };
+  Expect(stored.HasEpilogue() == fused, A, "BiCGStab", "any", "the product has an epilogue");
+  const Half   separate = run(false), one = run(true), again = run(true);
+  const double scale = 1000 * (1 + std::abs(WideOf(separate.first.a))); // t = A (r - a v)
+  bool         same  = true;
+  for (unsigned r = 0; same && r < n; r++)
+    same = std::abs(Wide(one.v[r]) - Wide(separate.v[r])) <= eps &&
+           std::abs(Wide(one.t[r]) - Wide(separate.t[r])) <= eps * scale;
+  Expect(same, A, "BiCGStab", on, "both products are the same as without epilogue");
+  Expect(near(one.first.a, separate.first.a), A, "BiCGStab", on, "(v, r0)");
+  const Wide omega = Dot(true, separate.s, separate.t) / Dot(true, separate.t, separate.t),
+             rho   = Dot(true, separate.s, separate.r0) - omega * Dot(true, separate.t, separate.r0);
+  for (const spmv::State &state : {separate.second, one.second}) {
+    Expect(std::abs(WideOf(state.omega) - omega) <= eps * (1 + std::abs(omega)), A, "BiCGStab", on, "(s, t), (t, t)");
+    Expect(std::abs(WideOf(state.rho) - rho) <= eps * n, A, "BiCGStab", on, "(s, r0), (t, r0)");
+  }
+  Expect(!memcmp((void *)&one.second, (void *)&again.second, sizeof(one.second)), A, "BiCGStab", on, "the same bits");
+}
+
+// ------------------------------------------------------------------------------------------------ matrices
+
+static void TestAll(SpMVCudaKrylov k, bool quick, cudaStream_t stream)
+{
+  const auto cg = [&](const Matrix &A, bool fused, SpMVKernel kernel = SPMV_KERNEL_AUTO, bool single = false) {
+    const Stored s(A, kernel, single, 0, stream);
+    for (bool hermitian : {true, false}) TestCG(s, fused, hermitian, k, stream);
+  };
+  const auto both = [&](const Matrix &A, bool fused, SpMVKernel kernel = SPMV_KERNEL_AUTO) {
+    const Stored s(A, kernel, false, 8, stream);
+    cg(A, fused, kernel);
+    for (bool left : {true, false}) {
+      for (SpMVKrylovPC pc : {SPMV_KRYLOV_PC_NONE, SPMV_KRYLOV_PC_POINTS, SPMV_KRYLOV_PC_BLOCKS})
+        TestBCGS(s, fused, pc, left, k, stream);
+    }
+  };
+  for (SpMVKernel kernel : {SPMV_KERNEL_AUTO, SPMV_KERNEL_SLICES}) {
+    for (int N : {3, quick ? 6 : 12, quick ? 7 : 40}) both(Grid("7 points", N, 7, 1, 100), true, kernel);
+    for (int unknowns = 2; unknowns <= 6; unknowns += quick ? 2 : 1) {
+      both(kernel == SPMV_KERNEL_AUTO ? Grid("nodes", 7, 7, unknowns, 100) : Grid("nodes", 7, 27, unknowns, 60), true,
+           kernel);
+      cg(Without("nodes, some rows constrained", Grid("", 7, 27, unknowns, 100),
+                 [](int r, int c) { return r % 53 == 7 && r != c; }),
+         true, kernel);
+    }
+  }
+  cg(Grid("27 points", 9, 27, 1, 100), true);
+  cg(Band("9 diagonals", 5000, 4, 1), true);
+  both(Odd("odd rows", 5001, 3, 90), true);
+  both(Lengths("up to 12 entries", 7001, 7001, [](int) { return 1 + Int(12); }), true);
+  cg(Lengths("longer rows", 3001, 3001, [](int) { return 1 + Int(300); }), true);
+  both(Grouped(
+           "groups", 5001, 5001, [](int) { return 1 + Int(8); }, [](int, Row &row) { Anywhere(5001, 40, row); }),
+       true);
+  cg(Grouped(
+         "groups in parts", 20000, 20000, [](int) { return 8; },
+         [](int g, Row &row) { Anywhere(20000, g == 7 ? 15000 : 6, row); }),
+     false);
+  cg(Lengths("rows in parts", 20000, 20000, [](int r) { return r == 7 ? 15000 : 1 + Int(6); }), false);
+  both(Lengths("mostly empty", 3000, 3000, [](int r) { return r % 50 == 3 ? 1 + Int(3) : 0; }), false);
+  cg(Grid("single", 12, 7, 1, 100), sizeof(Single) == sizeof(Number), SPMV_KERNEL_AUTO, true);
+  both(Grid("the paper's kernel", 12, 7, 1, 100), false, SPMV_KERNEL_PAPER);
 }
 
 int main(int argc, char **argv)
 {
-  return KrylovMain(argc, argv, TestEpilogues, [](SpMVCudaKrylov k, bool quick, cudaStream_t stream) {
-    TestEnds(k, stream);
-    TestMethods(k, stream, quick);
-  });
+  SpMVCudaKrylov k;
+  cudaStream_t   stream;
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(SpMVCudaKrylovCreate(PETSC_TRUE, &k));
+  spmv::limits.diagonals_least = spmv::limits.diagonals_warps = 0; // small matrices reach all kernels
+  for (int parts : {0, 1 << 30}) {                                 // both ways to add the sums of a product
+    spmv::limits.krylov_partials = parts;
+    spmv::limits.tile_least      = 0;
+    spmv::limits.tile_lines      = parts ? 0 : 33; // tiles, or none
+    TestAll(k, argc > 1 && strcmp(argv[1], "full"), stream);
+  }
+  CHECK(SpMVCudaKrylovDestroy(&k));
+  CHECK(cudaStreamDestroy(stream));
+  return Finish(argc, argv);
 }

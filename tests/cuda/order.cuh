@@ -6,58 +6,6 @@
 #include "common.cuh"
 #include <thread>
 
-// Lets the next kernel begin, and then writes x
-static __global__ void WriteLate(int n, Number *x, const Number *next)
-{
-  AwaitPrevious();
-  LetNextBegin();
-  Dawdle(20000);
-  for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = next[i];
-}
-
-// A product that reads its matrix while the previous kernel still writes x, and fills between such products
-static void TestLate(Matrix &A, const Layout &L, cudaStream_t stream)
-{
-  constexpr int  ROUNDS = 24, FILL = 6; // products; products between fills
-  Device<int>    i(A.i), j(A.j);
-  Device<Number> a[2]    = {Device<Number>(A.a.size()), Device<Number>(A.a.size())},
-                 next[2] = {Device<Number>(A.n), Device<Number>(A.n)}, x(A.n), y(A.m);
-  SpMVCudaCSR         csr[2];
-  std::vector<Number> hx(A.n), good[2][2];
-  SpMVCudaStore       store;
-  SpMVStats           stats;
-  bool                same = true;
-  for (int k = 0; k < 2; k++) {
-    for (auto &v : A.a) v = Value();
-    for (auto &v : hx) v = Value();
-    a[k].Set(A.a);
-    next[k].Set(hx);
-    csr[k] = {A.m, A.n, (PetscInt64)A.j.size(), i.p, j.p, 4, P(a[k].p)};
-  }
-  CHECK(L.setup(&csr[0], PETSC_FALSE, stream, &store));
-  SpMVCudaGetStats(store, &stats);
-  for (int values = 0; values < 2; values++) {
-    CHECK(SpMVCudaFill(store, &csr[values], stream));
-    for (int k = 0; k < 2; k++) {
-      CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(next[k].p), NULL, (PetscScalar *)y.p}, stream));
-      CHECK(cudaStreamSynchronize(stream));
-      good[values][k] = y.Get();
-    }
-  }
-  for (int round = 0; round < ROUNDS; round++) {
-    const int values = round / FILL % 2;
-    if (round % FILL == 0) CHECK(SpMVCudaFill(store, &csr[values], stream));
-    WriteLate<<<1, 256, 0, stream>>>(A.n, x.p, next[round % 2].p);
-    CHECK(cudaGetLastError());
-    CHECK(SpMVCudaMult(store, {SPMVCUDA_MULT, P(x.p), NULL, (PetscScalar *)y.p}, stream));
-    CHECK(cudaStreamSynchronize(stream));
-    const std::vector<Number> got = y.Get();
-    same = same && !memcmp((void *)got.data(), (void *)good[values][round % 2].data(), got.size() * sizeof(Number));
-  }
-  Expect(same, A, L.name, stats.kernel, "x that is written late");
-  CHECK(SpMVCudaDestroy(&store));
-}
-
 // NaNs that look like places without a partial sum: a product must neither wait for such a sum forever nor lose it
 static void TestNaNs(Matrix &A, const Layout &L, cudaStream_t stream)
 {

@@ -1,9 +1,5 @@
 #include "dense.h"
 
-#if !defined(PETSC_SUCCESS)
-  #define PETSC_SUCCESS ((PetscErrorCode)0)
-#endif
-
 PetscErrorCode DenseGetColumn(Mat D, PetscInt q, Vec v)
 {
   const PetscScalar *a;

@@ -1,7 +1,7 @@
 /* Columns of dense matrices */
 #pragma once
 
-#include <petscmat.h>
+#include "objects.h"
 
 /*
   Copies this rank's part of column q to v, through the host. MatDenseGetColumnVecRead() may return older values if the

@@ -394,9 +394,10 @@ PetscErrorCode CoordinatesTwice(Mat R, PetscBool elsewhere, PetscInt *n, PetscIn
 
 PetscErrorCode MakeRows(MPI_Comm comm, const Case *c, Mat *R)
 {
-  PetscInt     m = PETSC_DECIDE, n = PETSC_DECIDE, rs, re, len, *cols;
-  PetscScalar *vals;
-  PetscMPIInt  rank, size;
+  const PetscInt room = c->M > 20000 ? 7 : PetscMin(c->N, 140); /* more entries of a row are no error */
+  PetscInt       m = PETSC_DECIDE, n = PETSC_DECIDE, rs, re, len, *cols;
+  PetscScalar   *vals;
+  PetscMPIInt    rank, size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
@@ -409,8 +410,8 @@ PetscErrorCode MakeRows(MPI_Comm comm, const Case *c, Mat *R)
   PetscCall(MatSetSizes(*R, m, n, c->M, c->N));
   PetscCall(MatSetBlockSize(*R, c->bs));
   PetscCall(MatSetType(*R, MATAIJ));
-  PetscCall(MatSeqAIJSetPreallocation(*R, PetscMin(c->N, 140), NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*R, PetscMin(c->N, 140), NULL, PetscMin(c->N, 140), NULL));
+  PetscCall(MatSeqAIJSetPreallocation(*R, room, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*R, room, NULL, room, NULL));
   PetscCall(MatSetOption(*R, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(MatGetOwnershipRange(*R, &rs, &re));
   PetscCall(PetscMalloc2(c->N + 20, &cols, c->N + 20, &vals));

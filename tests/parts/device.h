@@ -12,5 +12,6 @@ PetscErrorCode BindSome(Test *, Record *);
 
 PetscErrorCode COO(Test *, Record *);
 PetscErrorCode COOErrors(Test *, Record *);
+PetscErrorCode COOMany(Test *, Record *);
 
 PetscErrorCode Copies(Test *, Record *);

@@ -1,6 +1,8 @@
 /* Assembly from coordinates, in the memory of a device */
 #include "device.h"
 
+#define REALS ((PetscInt)(sizeof(PetscScalar) / sizeof(PetscReal)))
+
 /* Copies an array to the memory that the type under test needs. PETSc does not free it, so the caller must */
 static PetscErrorCode ToDevice(Test *t, const void *host, size_t bytes, void *address)
 {
@@ -68,6 +70,55 @@ PetscErrorCode COO(Test *t, Record *r)
   PetscCall(PetscFree(v));
   PetscCall(PetscFree2(ci, cj));
   PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entry k of many, at a random place of an M x N matrix: one in nine is ignored */
+static void Anywhere(PetscInt k, PetscInt salt, PetscInt M, PetscInt N, PetscInt *i, PetscInt *j)
+{
+  *i = (PetscInt)((M - 1) * (0.5 + 0.5 * Hash(k, salt, 1)));
+  *j = (PetscInt)((N - 1) * (0.5 + 0.5 * Hash(k, salt, 2)));
+  if (k % 18 == 7) *i = -1 - k % 5;
+  if (k % 18 == 9) *j = -1 - k % 3;
+}
+
+/* So many entries that they are sorted in all parts of the device, in any rank's rows: each of a few nonzeros many
+   times, most of them once, and all in one row. The values are integers, so that their sums do not depend on the order.
+   Every other time, an array of complex values begins between two of them */
+PetscErrorCode COOMany(Test *t, Record *r)
+{
+  const PetscInt count = 60000, sizes[][2] = {{60, 50}, {300000, 50000}, {1, 1000}};
+  PetscInt      *ci, *cj, *di, *dj;
+  PetscReal     *v, *d;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(count, &ci, count, &cj, count * REALS + 1, &v));
+  for (size_t s = 0; s < PETSC_STATIC_ARRAY_LENGTH(sizes); s++) {
+    const PetscInt M = sizes[s][0], N = sizes[s][1];
+    Mat            A;
+
+    PetscCall(MatCreate(t->comm, &A));
+    PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, M, N));
+    PetscCall(MatSetType(A, t->type));
+    for (PetscInt k = 0; k < count; k++) Anywhere(k, t->rank, M, N, &ci[k], &cj[k]);
+    PetscCall(ToDevice(t, ci, (size_t)count * sizeof(*ci), &di));
+    PetscCall(ToDevice(t, cj, (size_t)count * sizeof(*cj), &dj));
+    PetscCall(MatSetPreallocationCOO(A, count, di, dj));
+    PetscCall(FreeArray(t, &di));
+    PetscCall(FreeArray(t, &dj));
+    for (int step = 0; step < 3; step++) {
+      const int shift = t->device && REALS > 1 ? step % 2 : 0;
+
+      for (PetscInt k = 0; k < count * REALS; k++)
+        v[k + shift] = (PetscReal)(PetscInt)(64 * Hash(k, t->rank, 60 + step));
+      PetscCall(ToDevice(t, v, (size_t)(count * REALS + 1) * sizeof(*v), &d));
+      PetscCall(MatSetValuesCOO(A, (PetscScalar *)(d + shift), step == 1 ? ADD_VALUES : INSERT_VALUES));
+      PetscCall(FreeArray(t, &d));
+      PetscCall(RecordMat(t, r, "type after MatSetValuesCOO", A));
+    }
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(PetscFree3(ci, cj, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

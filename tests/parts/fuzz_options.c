@@ -75,6 +75,7 @@ PetscErrorCode RandomOptions(void)
       {NULL, "node_size", {"0", "1", "2", "3", "4", "5", "6", "7", "8"}},
       {NULL, "compress", {"0", "1"}},
       {NULL, "setup_after", {"1", "2", "5", "30"}},
+      {NULL, "reorder", {"off", "auto"}},
       {NULL, "kernel", {"slices", "slices", "slices", "slices", "csr", "aij", "auto", "paper"}},
   };
 

@@ -3,8 +3,6 @@
 
 #include "harness.h"
 
-PetscErrorCode EmptyRows(Test *, Record *);
 PetscErrorCode Sparse(Test *, Record *);
-PetscErrorCode SparseEmpty(Test *, Record *);
 PetscErrorCode SparseReplaced(Test *, Record *);
 PetscErrorCode Triple(Test *, Record *);

@@ -111,39 +111,6 @@ PetscErrorCode Sparse(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All odd columns, and all but every `every`-th row, are empty */
-static PetscErrorCode MakeHoles(Test *t, PetscInt M, PetscInt N, PetscInt every, Mat *A)
-{
-  PetscInt rs, re;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreateSized(t->comm, t->type, PETSC_DECIDE, PETSC_DECIDE, M, N, 5, A));
-  PetscCall(MatGetOwnershipRange(*A, &rs, &re));
-  for (PetscInt i = rs; i < re; i++)
-    for (PetscInt k = 0; k < 5 && i % every == every - 1; k++)
-      PetscCall(MatSetValue(*A, i, (i + 17 * k) % (N / 2) * 2, Value(i, k, 23), INSERT_VALUES));
-  PetscCall(MatAssemble(*A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Rectangular matrices with empty rows and columns, and without any entries */
-PetscErrorCode SparseEmpty(Test *t, Record *r)
-{
-  const PetscInt every[][3] = {{1, 1, 1}, {3, 2, 2}, {2, 1000, 3}, {1000, 1, 1}};
-
-  PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(every); k++) {
-    Mat A, B, L;
-
-    PetscCall(MakeHoles(t, 90, 40, every[k][0], &A));
-    PetscCall(MakeHoles(t, 40, 70, every[k][1], &B));
-    PetscCall(MakeHoles(t, 90, 10, every[k][2], &L));
-    PetscCall(Products(t, r, A, B, L));
-    PetscCall(Destroy(&A, &B, &L));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The factors are replaced by others with the same pattern, then by one with another pattern, which our types refuse on
    a device. AIJ does not check that */
 PetscErrorCode SparseReplaced(Test *t, Record *r)
