@@ -8,85 +8,141 @@
 #include "formats/formats.h"
 
 typedef struct {
-  const Baseline *form; /* NULL: none */
-  Stored          S;    /* on the device or on the host */
-#if defined(PETSCSPMV_HAVE_CUDA)
-  void *csr[3]; /* the arrays that CSR borrows */
-#endif
+  Baseline form; /* name NULL: none */
+  Stored   S;    /* on the device or on the host */
 } BaselineMat;
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-/* Copies the arrays of a matrix to the GPU, into memory that the caller frees */
-static inline PetscErrorCode CSRToDevice(const SpMVCSR *csr, void *on[3], SpMVCudaCSR *device)
+/* The arrays of a sequential AIJ matrix, until MatRestoreCSR() */
+static inline PetscErrorCode MatGetCSR(Mat A, SpMVCSR *csr)
 {
-  const size_t      nz       = (size_t)csr->i[csr->m];
-  const void *const host[3]  = {csr->i, csr->j, csr->a};
-  const size_t      bytes[3] = {((size_t)csr->m + 1) * sizeof(*csr->i), nz * sizeof(*csr->j), nz * sizeof(*csr->a)};
-
-  PetscFunctionBeginUser;
-  for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&on[k], bytes[k] + 16));
-  PetscCallCUDA(SpMVCudaUpload(3, on, host, bytes));
-  PetscCall(PetscMemzero(device, sizeof(*device)));
-  device->m           = csr->m;
-  device->n           = csr->n;
-  device->nnz         = csr->i[csr->m];
-  device->i           = on[0];
-  device->j           = on[1];
-  device->a           = (const PetscScalar *)on[2];
-  device->index_bytes = (int)sizeof(PetscInt);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
-/* The format of this name, if it has a product here */
-static inline const Baseline *BaselineFind(const char *name)
-{
-  for (int k = 0; k < BaselineCount; k++) {
-    PetscBool here = (PetscBool)(Baselines[k].mult != NULL);
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-    if (DeviceOn) here = (PetscBool)(Baselines[k].cuda != NULL);
-#endif
-    if (here && !strcmp(name, Baselines[k].name)) return &Baselines[k];
-  }
-  return NULL;
-}
-
-/* A must exist as long as the format. No format if there would be too much padding */
-static inline PetscErrorCode BaselineMatCreate(Mat A, const Baseline *form, BaselineMat *B)
-{
-  SpMVCSR   csr;
   PetscInt  m;
   PetscBool done;
 
   PetscFunctionBeginUser;
-  PetscCall(MatGetSize(A, &csr.m, &csr.n));
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr.i, &csr.j, &done));
+  PetscCall(MatGetSize(A, &csr->m, &csr->n));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr->i, &csr->j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "The matrix does not show its rows");
-  PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
+  PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode MatRestoreCSR(Mat A, SpMVCSR *csr)
+{
+  PetscInt  m;
+  PetscBool done;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &csr->a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr->i, &csr->j, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+/* The arrays of the matrix that is measured, on the GPU, of which formats are made */
+static struct {
+  void       *at[3]; /* NULL: not there */
+  SpMVCudaCSR device;
+} BaselineCSR;
+#endif
+
+/* Copies the arrays of a matrix to the GPU, unless they are there */
+static inline PetscErrorCode BaselineCSRCreate(Mat A)
+{
+  PetscFunctionBeginUser;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (DeviceOn && !BaselineCSR.at[0]) {
+    SpMVCSR csr;
+
+    PetscCall(MatGetCSR(A, &csr));
+    {
+      const size_t      nz       = (size_t)csr.i[csr.m];
+      const void *const host[3]  = {csr.i, csr.j, csr.a};
+      const size_t      bytes[3] = {((size_t)csr.m + 1) * sizeof(*csr.i), nz * sizeof(*csr.j), nz * sizeof(*csr.a)};
+
+      for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&BaselineCSR.at[k], bytes[k] + 16));
+      PetscCallCUDA(SpMVCudaUpload(3, BaselineCSR.at, host, bytes));
+    }
+    BaselineCSR.device = (SpMVCudaCSR){.m           = csr.m,
+                                       .n           = csr.n,
+                                       .nnz         = csr.i[csr.m],
+                                       .i           = BaselineCSR.at[0],
+                                       .j           = BaselineCSR.at[1],
+                                       .a           = (const PetscScalar *)BaselineCSR.at[2],
+                                       .index_bytes = (int)sizeof(PetscInt)};
+    PetscCall(MatRestoreCSR(A, &csr));
+  }
+#else
+  (void)A;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After the formats that were made of them */
+static inline PetscErrorCode BaselineCSRDestroy(void)
+{
+  PetscFunctionBeginUser;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  for (int k = 0; k < 3; k++) {
+    PetscCallCUDA(cudaFree(BaselineCSR.at[k]));
+    BaselineCSR.at[k] = NULL;
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The format of this name, if it has a product here; csr5:N is CSR5 with sigma = N */
+static inline PetscErrorCode BaselineFind(const char *name, Baseline *form, PetscBool *found)
+{
+  PetscFunctionBeginUser;
+  *found = PETSC_FALSE;
+  for (int k = 0; k < BaselineCount && !*found; k++) {
+    PetscBool here  = (PetscBool)(Baselines[k].mult != NULL);
+    int       sigma = 0, end = 0;
+
+#if defined(PETSCSPMV_HAVE_CUDA)
+    if (DeviceOn) here = (PetscBool)(Baselines[k].cuda != NULL);
+#endif
+    if (!here) continue;
+    *form  = Baselines[k];
+    *found = (PetscBool)!strcmp(name, form->name);
+    if (!*found && !strcmp(form->name, "csr5") && sscanf(name, "csr5:%d%n", &sigma, &end) == 1) {
+      PetscCheck(!name[end] && sigma >= 1 && sigma <= 32, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+                 "-types: %s: sigma must be 1 to 32, as in csr5:16", name);
+      form->parameter[1] = (PetscInt)sigma;
+      *found             = PETSC_TRUE;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A must exist as long as the format; its arrays are on the GPU: BaselineCSRCreate(). No format if there would be too
+   much padding */
+static inline PetscErrorCode BaselineMatCreate(Mat A, const Baseline *form, BaselineMat *B)
+{
+  SpMVCSR csr;
+  double  room = 1e300;
+
+  PetscFunctionBeginUser;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (DeviceOn) PetscCall(DeviceFreeMemory(&room));
+#endif
+  PetscCall(MatGetCSR(A, &csr));
   PetscCall(StoredCreate(form, &csr, &B->S));
-  if (B->S.stored < 0)
+  if (B->S.stored < 0 || StoredBytes(&B->S) > 0.9 * room)
     PetscCall(StoredDestroy(&B->S));
   else {
-    B->form = form;
+    B->form = *form;
 #if defined(PETSCSPMV_HAVE_CUDA)
     if (DeviceOn) {
-      SpMVCudaCSR on;
-      Stored      structure = B->S;
+      Stored structure = B->S;
 
-      PetscCall(CSRToDevice(&csr, B->csr, &on));
-      PetscCallCUDA(StoredUpload(&structure, &on, &B->S, Device.stream));
-      for (int k = 0; k < 3 && !B->S.borrowed; k++) {
-        PetscCallCUDA(cudaFree(B->csr[k]));
-        B->csr[k] = NULL;
-      }
+      PetscCallCUDA(StoredUpload(&structure, &BaselineCSR.device, &B->S, Device.stream));
       PetscCall(StoredDestroy(&structure));
     } else
 #endif
       PetscCall(StoredFill(&B->S, &csr));
   }
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr.i, &csr.j, &done));
+  PetscCall(MatRestoreCSR(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,7 +156,7 @@ static inline PetscErrorCode BaselineMatMult(const BaselineMat *B, Vec xx, Vec y
   if (DeviceOn) {
     PetscCall(VecCUDAGetArrayRead(xx, &x));
     PetscCall(VecCUDAGetArrayWrite(yy, &y));
-    PetscCallCUDA((*B->form->cuda)(&B->S, x, y, Device.stream));
+    PetscCallCUDA((*B->form.cuda)(&B->S, x, y, Device.stream));
     PetscCall(VecCUDARestoreArrayWrite(yy, &y));
     PetscCall(VecCUDARestoreArrayRead(xx, &x));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -108,7 +164,7 @@ static inline PetscErrorCode BaselineMatMult(const BaselineMat *B, Vec xx, Vec y
 #endif
   PetscCall(VecGetArrayRead(xx, &x));
   PetscCall(VecGetArrayWrite(yy, &y));
-  (*B->form->mult)(&B->S, x, y);
+  (*B->form.mult)(&B->S, x, y);
   PetscCall(VecRestoreArrayWrite(yy, &y));
   PetscCall(VecRestoreArrayRead(xx, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -117,15 +173,14 @@ static inline PetscErrorCode BaselineMatMult(const BaselineMat *B, Vec xx, Vec y
 static inline PetscErrorCode BaselineMatDestroy(BaselineMat *B)
 {
   PetscFunctionBeginUser;
-  if (!B->form) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!B->form.name) PetscFunctionReturn(PETSC_SUCCESS);
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (DeviceOn) {
     PetscCallCUDA(cudaDeviceSynchronize());
     PetscCallCUDA(StoredRelease(&B->S));
-    for (int k = 0; k < 3; k++) PetscCallCUDA(cudaFree(B->csr[k]));
   } else
 #endif
     PetscCall(StoredDestroy(&B->S));
-  B->form = NULL;
+  B->form.name = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

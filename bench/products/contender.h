@@ -8,11 +8,11 @@
 #include "mkl.h"
 #include "timing.h"
 #include "cusparsespmv.h"
-#include "baseline.h"
+#include "kernels.h"
 #include "peermat.h"
 
 typedef struct {
-  char         name[128], viewed[64], note[96];
+  char         name[128], viewed[64], note[160];
   PetscBool    ours, variant, library; /* variant: a format of ours with its own options; library: cuSPARSE */
   PetscBool    transpose;              /* all products are transposed */
   PetscInt     type;                   /* its place in the list of types */
@@ -23,6 +23,10 @@ typedef struct {
   PeerMat      peer;
 #if defined(PETSC_HAVE_CUDA)
   CuSparseMatrix cusparse;
+#endif
+#if defined(PETSCSPMV_HAVE_CUDA)
+  SpMVCudaStore   kernel;
+  cudaGraphExec_t graph; /* of the products of a repetition, with -graph */
 #endif
   PetscInt its;                                                                         /* products of one repetition */
   double   convert, first, refresh, refresh_device, warm, cold, warm_least, cold_least; /* seconds */
@@ -40,7 +44,20 @@ static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  if (c->baseline.form)
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (c->kernel) {
+    const PetscScalar *xx;
+    PetscScalar       *yy;
+
+    PetscCall(VecCUDAGetArrayRead(x, &xx));
+    PetscCall(VecCUDAGetArrayWrite(y, &yy));
+    PetscCallCUDA(SpMVCudaMult(c->kernel, (SpMVCudaProduct){.x = xx, .y = yy}, Device.stream));
+    PetscCall(VecCUDARestoreArrayWrite(y, &yy));
+    PetscCall(VecCUDARestoreArrayRead(x, &xx));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  if (c->baseline.form.name)
     PetscCall(BaselineMatMult(&c->baseline, x, y));
   else if (c->peer.library)
     PetscCall(PeerMatMult(&c->peer, x, y));
@@ -95,7 +112,8 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
   const char    *options   = strchr(name, ':'), *format;
   char           type[64];
   MatType        got;
-  PetscBool      is;
+  Baseline       form;
+  PetscBool      is, baseline, kernel = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   *exists = PETSC_TRUE;
@@ -106,6 +124,11 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
     PetscCall(PetscStrcmp(name, ours[k], &is));
     if (is) c->ours = PETSC_TRUE;
   }
+  PetscCall(BaselineFind(name, &form, &baseline));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  kernel = (PetscBool)(KernelFind(name) >= 0);
+#endif
+  if (baseline || kernel) PetscCall(BaselineCSRCreate(A));
   PetscCall(CountMemory(NULL, &available));
   PetscCall(TimeBegin(comm, &t));
   PetscCall(PetscStrcmp(type, "cusparse", &c->library));
@@ -119,9 +142,13 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
 #else
     SETERRQ(comm, PETSC_ERR_SUP, "%s needs a PETSc with CUDA", name);
 #endif
-  } else if (BaselineFind(name)) {
-    PetscCall(BaselineMatCreate(A, BaselineFind(name), &c->baseline));
-    *exists  = (PetscBool)(c->baseline.form != NULL);
+  } else if (kernel) {
+#if defined(PETSCSPMV_HAVE_CUDA)
+    PetscCall(KernelCreate(A, name, &c->kernel, &c->bytes, c->note, sizeof(c->note)));
+#endif
+  } else if (baseline) {
+    PetscCall(BaselineMatCreate(A, &form, &c->baseline));
+    *exists  = (PetscBool)(c->baseline.form.name != NULL);
     c->bytes = StoredBytes(&c->baseline.S);
   } else if (PeerFind(name) >= 0) {
     PetscCall(PeerMatCreate(A, PeerFind(name), &c->peer));
@@ -159,6 +186,10 @@ static PetscErrorCode ContenderDestroy(Contender *c)
   if (c->peer.library) c->peer.library->destroy(c->peer.product);
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(CuSparseMatDestroy(&c->cusparse));
+#endif
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (c->graph) PetscCallCUDA(cudaGraphExecDestroy(c->graph));
+  PetscCallCUDA(SpMVCudaDestroy(&c->kernel));
 #endif
   PetscCall(MatDestroy(&c->A));
   PetscCall(PetscOptionsDestroy(&c->options));
