@@ -209,7 +209,7 @@ $(B)/bench/%.o: OUR_FLAGS += -Ibench/lib
 $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(TESTLIB) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(B)/tests/core-formats: $(FORMATS) $(HELD)
-$(PRODUCTS): $(B)/bench/products/bench.o $(FORMATS) $(HELD) $(OBJ) $(CUOBJ) $(KEEP)
+$(PRODUCTS): $(B)/bench/products/bench.o $(if $(HAVE_CUDA),$(FORMATS) $(HELD)) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(BATCH): $(B)/bench/batch.o $(if $(HAVE_CUDA),$(B)/bench/batched.cu.o) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)

@@ -49,7 +49,7 @@ PRODUCTS = {
     "csr5": ([*EVEN, *(m for m in PROFILES if m not in EVEN)], ",".join(["csr5"] + [f"csr5:{s}" for s in SIGMAS])),
     "loads": (TWINS_3, "evchyb-sorted,evchyb-256,evchyb-load-x,evchyb-l2-x"),
 }  # fmt: skip
-HOST = "aij,aijperm,sell,sellp,evchyb,coo,csr-scalar,ell,hyb,sell-32,sell-32-1024,sell-32-all,sell-8-64,csr5-8-16"  # types on the host, of which "matrices" is measured
+HOST = "aij,aijperm,sell,sellp,evchyb"  # types on the host, of which "matrices" is measured, next to MKL
 
 # What kernels do, by ncu, in groups, each a run: matrices of README and of the two papers
 ROOFLINE = ["stencil7:200", "bratu:200", "fem27:68:3", "fem27:68:3:0.6", "webbase", "google", "random:20000", "tsopf", "twin:F1", "twin:cage14", "twin:dc1"]

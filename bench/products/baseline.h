@@ -1,16 +1,10 @@
 /*
-   The formats of formats/formats.h as contenders of a benchmark: made of a sequential AIJ matrix, multiplied on the host
-   or on the GPU.
+   The formats of formats/formats.h as contenders of a benchmark on the GPU: made of a sequential AIJ matrix.
 */
 #pragma once
 
 #include "device.h"
 #include "formats/formats.h"
-
-typedef struct {
-  Baseline form; /* name NULL: none */
-  Stored   S;    /* on the device or on the host */
-} BaselineMat;
 
 /* The arrays of a sequential AIJ matrix, until MatRestoreCSR() */
 static inline PetscErrorCode MatGetCSR(Mat A, SpMVCSR *csr)
@@ -38,42 +32,41 @@ static inline PetscErrorCode MatRestoreCSR(Mat A, SpMVCSR *csr)
 }
 
 #if defined(PETSCSPMV_HAVE_CUDA)
+typedef struct {
+  Baseline form; /* name NULL: none */
+  Stored   S;    /* on the device */
+} BaselineMat;
+
 /* The arrays of the matrix that is measured, on the GPU, of which formats are made */
 static struct {
   void       *at[3]; /* NULL: not there */
   SpMVCudaCSR device;
 } BaselineCSR;
-#endif
 
 /* Copies the arrays of a matrix to the GPU, unless they are there */
 static inline PetscErrorCode BaselineCSRCreate(Mat A)
 {
+  SpMVCSR csr;
+
   PetscFunctionBeginUser;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (DeviceOn && !BaselineCSR.at[0]) {
-    SpMVCSR csr;
+  if (BaselineCSR.at[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetCSR(A, &csr));
+  {
+    const size_t      nz       = (size_t)csr.i[csr.m];
+    const void *const host[3]  = {csr.i, csr.j, csr.a};
+    const size_t      bytes[3] = {((size_t)csr.m + 1) * sizeof(*csr.i), nz * sizeof(*csr.j), nz * sizeof(*csr.a)};
 
-    PetscCall(MatGetCSR(A, &csr));
-    {
-      const size_t      nz       = (size_t)csr.i[csr.m];
-      const void *const host[3]  = {csr.i, csr.j, csr.a};
-      const size_t      bytes[3] = {((size_t)csr.m + 1) * sizeof(*csr.i), nz * sizeof(*csr.j), nz * sizeof(*csr.a)};
-
-      for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&BaselineCSR.at[k], bytes[k] + 16));
-      PetscCallCUDA(SpMVCudaUpload(3, BaselineCSR.at, host, bytes));
-    }
-    BaselineCSR.device = (SpMVCudaCSR){.m           = csr.m,
-                                       .n           = csr.n,
-                                       .nnz         = csr.i[csr.m],
-                                       .i           = BaselineCSR.at[0],
-                                       .j           = BaselineCSR.at[1],
-                                       .a           = (const PetscScalar *)BaselineCSR.at[2],
-                                       .index_bytes = (int)sizeof(PetscInt)};
-    PetscCall(MatRestoreCSR(A, &csr));
+    for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&BaselineCSR.at[k], bytes[k] + 16));
+    PetscCallCUDA(SpMVCudaUpload(3, BaselineCSR.at, host, bytes));
   }
-#else
-  (void)A;
-#endif
+  BaselineCSR.device = (SpMVCudaCSR){.m           = csr.m,
+                                     .n           = csr.n,
+                                     .nnz         = csr.i[csr.m],
+                                     .i           = BaselineCSR.at[0],
+                                     .j           = BaselineCSR.at[1],
+                                     .a           = (const PetscScalar *)BaselineCSR.at[2],
+                                     .index_bytes = (int)sizeof(PetscInt)};
+  PetscCall(MatRestoreCSR(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -81,35 +74,28 @@ static inline PetscErrorCode BaselineCSRCreate(Mat A)
 static inline PetscErrorCode BaselineCSRDestroy(void)
 {
   PetscFunctionBeginUser;
-#if defined(PETSCSPMV_HAVE_CUDA)
   for (int k = 0; k < 3; k++) {
     PetscCallCUDA(cudaFree(BaselineCSR.at[k]));
     BaselineCSR.at[k] = NULL;
   }
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The format of this name, if it has a product here; csr5:N is CSR5 with sigma = N */
+/* The format of this name, if there is one; csr5:N is CSR5 with sigma = N */
 static inline PetscErrorCode BaselineFind(const char *name, Baseline *form, PetscBool *found)
 {
   PetscFunctionBeginUser;
   *found = PETSC_FALSE;
-  for (int k = 0; k < BaselineCount && !*found; k++) {
-    PetscBool here  = (PetscBool)(Baselines[k].mult != NULL);
-    int       sigma = 0, end = 0;
+  for (int k = 0; k < BaselineCount && DeviceOn && !*found; k++) {
+    int sigma = 0, end = 0;
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-    if (DeviceOn) here = (PetscBool)(Baselines[k].cuda != NULL);
-#endif
-    if (!here) continue;
     *form  = Baselines[k];
     *found = (PetscBool)!strcmp(name, form->name);
     if (!*found && !strcmp(form->name, "csr5") && sscanf(name, "csr5:%d%n", &sigma, &end) == 1) {
       PetscCheck(!name[end] && sigma >= 1 && sigma <= 32, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                  "-types: %s: sigma must be 1 to 32, as in csr5:16", name);
-      form->parameter[1] = (PetscInt)sigma;
-      *found             = PETSC_TRUE;
+      form->parameter = (PetscInt)sigma;
+      *found          = PETSC_TRUE;
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -120,53 +106,19 @@ static inline PetscErrorCode BaselineFind(const char *name, Baseline *form, Pets
 static inline PetscErrorCode BaselineMatCreate(Mat A, const Baseline *form, BaselineMat *B)
 {
   SpMVCSR csr;
-  double  room = 1e300;
+  Stored  structure;
+  double  room;
 
   PetscFunctionBeginUser;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (DeviceOn) PetscCall(DeviceFreeMemory(&room));
-#endif
+  PetscCall(DeviceFreeMemory(&room));
   PetscCall(MatGetCSR(A, &csr));
-  PetscCall(StoredCreate(form, &csr, &B->S));
-  if (B->S.stored < 0 || StoredBytes(&B->S) > 0.9 * room)
-    PetscCall(StoredDestroy(&B->S));
-  else {
+  PetscCall(StoredCreate(form, &csr, &structure));
+  if (structure.stored >= 0 && StoredBytes(&structure) < 0.9 * room) {
     B->form = *form;
-#if defined(PETSCSPMV_HAVE_CUDA)
-    if (DeviceOn) {
-      Stored structure = B->S;
-
-      PetscCallCUDA(StoredUpload(&structure, &BaselineCSR.device, &B->S, Device.stream));
-      PetscCall(StoredDestroy(&structure));
-    } else
-#endif
-      PetscCall(StoredFill(&B->S, &csr));
+    PetscCallCUDA(StoredUpload(&structure, &BaselineCSR.device, &B->S, Device.stream));
   }
+  PetscCall(StoredDestroy(&structure));
   PetscCall(MatRestoreCSR(A, &csr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static inline PetscErrorCode BaselineMatMult(const BaselineMat *B, Vec xx, Vec yy)
-{
-  const PetscScalar *x;
-  PetscScalar       *y;
-
-  PetscFunctionBeginUser;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (DeviceOn) {
-    PetscCall(VecCUDAGetArrayRead(xx, &x));
-    PetscCall(VecCUDAGetArrayWrite(yy, &y));
-    PetscCallCUDA((*B->form.cuda)(&B->S, x, y, Device.stream));
-    PetscCall(VecCUDARestoreArrayWrite(yy, &y));
-    PetscCall(VecCUDARestoreArrayRead(xx, &x));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
-  PetscCall(VecGetArrayRead(xx, &x));
-  PetscCall(VecGetArrayWrite(yy, &y));
-  (*B->form.mult)(&B->S, x, y);
-  PetscCall(VecRestoreArrayWrite(yy, &y));
-  PetscCall(VecRestoreArrayRead(xx, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -174,13 +126,9 @@ static inline PetscErrorCode BaselineMatDestroy(BaselineMat *B)
 {
   PetscFunctionBeginUser;
   if (!B->form.name) PetscFunctionReturn(PETSC_SUCCESS);
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (DeviceOn) {
-    PetscCallCUDA(cudaDeviceSynchronize());
-    PetscCallCUDA(StoredRelease(&B->S));
-  } else
-#endif
-    PetscCall(StoredDestroy(&B->S));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCallCUDA(StoredRelease(&B->S));
   B->form.name = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#endif

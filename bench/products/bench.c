@@ -9,8 +9,8 @@ static char help[] =
   -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with its own options, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
                      cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
                      the others are compared with it\n\
-                     Also formats of other papers (one rank): coo, coo-segmented, coo-balanced, csr-scalar, csr-vector, ell, hyb, sell-32,\n\
-                     sell-32-1024, sell-32-all, csr5 or csr5:sigma (on the host coo, csr-scalar, ell, hyb, sell-8-64, csr5-8-16, ...)\n\
+                     Also formats of other papers (a GPU, one rank): coo, coo-segmented, coo-balanced, csr-scalar, csr-vector, ell, hyb, sell-32,\n\
+                     sell-32-1024, sell-32-all, csr5 or csr5:sigma\n\
   -graph           : for the papers' experiments, on one GPU: sellp and evchyb are kernels without a matrix type, and sellp-paper[:b:t], evchyb-paper,\n\
                      evchyb-sorted (y stays in the sorted order), csr-adaptive, evchyb-hold-x, -hold-a, -hold-both, evchyb-256 (threads),\n\
                      evchyb-load-x and -l2-x (x by other loads) are types. Products are timed by the device, in CUDA graphs\n\
@@ -278,7 +278,9 @@ static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, 
   }
   /* MKL's matrix before the arrays that it uses */
   for (PetscInt k = n - 1; k >= 0; k--) PetscCall(ContenderDestroy(&c[k]));
+#if defined(PETSCSPMV_HAVE_CUDA)
   PetscCall(BaselineCSRDestroy());
+#endif
   PetscCall(OracleDestroy(&o));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -316,7 +318,9 @@ static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
   PetscInt          n;
   PetscMPIInt       size;
   PetscBool         is;
-  Baseline          unused;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  Baseline unused;
+#endif
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(comm, &size));
@@ -327,11 +331,10 @@ static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(PetscStrcmp(list[k], b->reference, &is));
     if (!is && (size > 1 || b->transpose)) {
-      PetscBool baseline;
-
       PetscCall(PetscStrncmp(list[k], "cusparse:", 9, &is));
-      PetscCall(BaselineFind(list[k], &unused, &baseline));
-      is = (PetscBool)(is || baseline);
+#if defined(PETSCSPMV_HAVE_CUDA)
+      if (!is) PetscCall(BaselineFind(list[k], &unused, &is));
+#endif
       if (is)
         PetscCall(PetscPrintf(comm, "%s is left out: it runs on one rank, and without -transpose\n", list[k]));
       else if (size > 1 && SELL_LOSES_ENTRIES) {

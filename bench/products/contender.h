@@ -19,12 +19,12 @@ typedef struct {
   Mat          A;                      /* NULL: a baseline outside PETSc */
   PetscOptions options;
   MKLMatrix    mkl;
-  BaselineMat  baseline;
   PeerMat      peer;
 #if defined(PETSC_HAVE_CUDA)
   CuSparseMatrix cusparse;
 #endif
 #if defined(PETSCSPMV_HAVE_CUDA)
+  BaselineMat     baseline;
   SpMVCudaStore   kernel;
   cudaGraphExec_t graph; /* of the products of a repetition, with -graph */
 #endif
@@ -45,21 +45,22 @@ static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
   }
 #endif
 #if defined(PETSCSPMV_HAVE_CUDA)
-  if (c->kernel) {
+  if (c->kernel || c->baseline.form.name) {
     const PetscScalar *xx;
     PetscScalar       *yy;
 
     PetscCall(VecCUDAGetArrayRead(x, &xx));
     PetscCall(VecCUDAGetArrayWrite(y, &yy));
-    PetscCallCUDA(SpMVCudaMult(c->kernel, (SpMVCudaProduct){.x = xx, .y = yy}, Device.stream));
+    if (c->kernel)
+      PetscCallCUDA(SpMVCudaMult(c->kernel, (SpMVCudaProduct){.x = xx, .y = yy}, Device.stream));
+    else
+      PetscCallCUDA((*c->baseline.form.cuda)(&c->baseline.S, xx, yy, Device.stream));
     PetscCall(VecCUDARestoreArrayWrite(y, &yy));
     PetscCall(VecCUDARestoreArrayRead(x, &xx));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  if (c->baseline.form.name)
-    PetscCall(BaselineMatMult(&c->baseline, x, y));
-  else if (c->peer.library)
+  if (c->peer.library)
     PetscCall(PeerMatMult(&c->peer, x, y));
   else if (c->A)
     PetscCall(c->transpose ? MatMultTranspose(c->A, x, y) : MatMult(c->A, x, y));
@@ -112,8 +113,11 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
   const char    *options   = strchr(name, ':'), *format;
   char           type[64];
   MatType        got;
-  Baseline       form;
-  PetscBool      is, baseline, kernel = PETSC_FALSE;
+  PetscBool      is;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  Baseline  form;
+  PetscBool baseline, kernel;
+#endif
 
   PetscFunctionBeginUser;
   *exists = PETSC_TRUE;
@@ -124,11 +128,11 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
     PetscCall(PetscStrcmp(name, ours[k], &is));
     if (is) c->ours = PETSC_TRUE;
   }
-  PetscCall(BaselineFind(name, &form, &baseline));
 #if defined(PETSCSPMV_HAVE_CUDA)
+  PetscCall(BaselineFind(name, &form, &baseline));
   kernel = (PetscBool)(KernelFind(name) >= 0);
-#endif
   if (baseline || kernel) PetscCall(BaselineCSRCreate(A));
+#endif
   PetscCall(CountMemory(NULL, &available));
   PetscCall(TimeBegin(comm, &t));
   PetscCall(PetscStrcmp(type, "cusparse", &c->library));
@@ -142,14 +146,14 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
 #else
     SETERRQ(comm, PETSC_ERR_SUP, "%s needs a PETSc with CUDA", name);
 #endif
-  } else if (kernel) {
 #if defined(PETSCSPMV_HAVE_CUDA)
+  } else if (kernel) {
     PetscCall(KernelCreate(A, name, &c->kernel, &c->bytes, c->note, sizeof(c->note)));
-#endif
   } else if (baseline) {
     PetscCall(BaselineMatCreate(A, &form, &c->baseline));
     *exists  = (PetscBool)(c->baseline.form.name != NULL);
     c->bytes = StoredBytes(&c->baseline.S);
+#endif
   } else if (PeerFind(name) >= 0) {
     PetscCall(PeerMatCreate(A, PeerFind(name), &c->peer));
     *exists = (PetscBool)(c->peer.library != NULL);
@@ -182,7 +186,6 @@ static PetscErrorCode ContenderDestroy(Contender *c)
 {
   PetscFunctionBeginUser;
   PetscCall(MKLMatDestroy(&c->mkl));
-  PetscCall(BaselineMatDestroy(&c->baseline));
   if (c->peer.library) c->peer.library->destroy(c->peer.product);
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(CuSparseMatDestroy(&c->cusparse));
@@ -190,6 +193,7 @@ static PetscErrorCode ContenderDestroy(Contender *c)
 #if defined(PETSCSPMV_HAVE_CUDA)
   if (c->graph) PetscCallCUDA(cudaGraphExecDestroy(c->graph));
   PetscCallCUDA(SpMVCudaDestroy(&c->kernel));
+  PetscCall(BaselineMatDestroy(&c->baseline));
 #endif
   PetscCall(MatDestroy(&c->A));
   PetscCall(PetscOptionsDestroy(&c->options));

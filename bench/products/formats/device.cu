@@ -274,14 +274,12 @@ cudaError_t MultELL(const Stored *S, const PetscScalar *x, PetscScalar *y, cudaS
 
 cudaError_t MultSlices(const Stored *S, const PetscScalar *x, PetscScalar *y, cudaStream_t stream)
 {
-  if (S->height != WARP) return cudaErrorNotSupported;
   SPMV_LAUNCH((int64_t)S->m, 256, stream, slices<WARP>, *S, (const Scalar *)x, (Scalar *)y);
   return cudaSuccess;
 }
 
 cudaError_t MultTiles(const Stored *S, const PetscScalar *x, PetscScalar *y, cudaStream_t stream)
 {
-  if (S->omega != WARP) return cudaErrorNotSupported;
   SPMV_TRY(ZeroY(S, y, stream));
   SPMV_LAUNCH((int64_t)S->tiles * WARP, 256, stream, tiles, *S, (const Scalar *)x, (Scalar *)y);
   SPMV_LAUNCH((int64_t)S->tiles, 256, stream, tile_sums, *S, (Scalar *)y);

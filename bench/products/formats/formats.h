@@ -4,9 +4,9 @@
 
   A format is converted in two steps. First, the format's own function computes the structure on the host from the row
   lengths: where slices and tiles begin, the order of the rows, flags. Then the columns and values are copied to the
-  places that StoredPlace() returns, by a loop on the host or by a kernel on the device. Both use the same function, so
-  that tests on the host also cover the arrays on the GPU. The oracle, StoredVisit(), does not use it: it decodes the
-  arrays as the format's paper describes them.
+  places that StoredPlace() returns, by a kernel on the device, where the products are, or by StoredFill() for the tests
+  on the host. The oracle, StoredVisit(), does not use that function: it decodes the arrays as the format's paper
+  describes them.
 
   As in the library's core, functions use bare arrays and a stream, and padding has column -1 and reads no x. Indices
   are PetscInt, as in PETSc's own CSR.
@@ -23,6 +23,8 @@
 #else
   #define FORMATS_INLINE inline
 #endif
+
+#define STORED_LANES 32 /* rows of a slice, lanes of a tile */
 
 typedef enum {
   STORED_ROWS,   /* CSR */
@@ -64,20 +66,17 @@ typedef struct {
   PetscInt64 list;       /* entries from this place on are in COO */
   PetscInt64 ld;         /* ELL: places per column */
   PetscInt   width;      /* ELL */
-  PetscInt   height;     /* slices: rows per slice */
-  PetscInt   omega, sigma, tiles;
+  PetscInt   sigma, tiles;
   void      *at[STORED_ARRAYS];
   size_t     bytes[STORED_ARRAYS];
 } Stored;
 
 typedef struct _n_Baseline Baseline;
 struct _n_Baseline {
-  const char *name, *paper;
+  const char *name;
   /* only the structure; stored < 0: too much padding */
   PetscErrorCode (*convert)(const Baseline *, const SpMVCSR *, Stored *);
-  PetscInt parameter[2];
-  /* y = A x on the host; NULL: only on the device */
-  void (*mult)(const Stored *, const PetscScalar *x, PetscScalar *y);
+  PetscInt parameter;
 #if defined(PETSCSPMV_HAVE_CUDA)
   cudaError_t (*cuda)(const Stored *, const PetscScalar *x, PetscScalar *y, cudaStream_t);
 #endif
@@ -88,7 +87,6 @@ typedef void (*StoredVisitor)(void *ctx, PetscInt row, PetscInt col, PetscScalar
 PETSC_INTERN const Baseline Baselines[];
 PETSC_INTERN const int      BaselineCount;
 
-/* host: for a product on the host, which for CSR5 means narrower tiles */
 PETSC_INTERN PetscErrorCode StoredCreate(const Baseline *, const SpMVCSR *, Stored *);
 PETSC_INTERN PetscErrorCode StoredFill(Stored *, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode StoredDestroy(Stored *);
@@ -123,12 +121,12 @@ static FORMATS_INLINE PetscInt64 StoredPlace(const Stored *S, PetscInt64 start, 
   if (S->kind == STORED_SLICES) {
     const PetscInt p = S->at[AT_PLACE] ? ((const PetscInt *)S->at[AT_PLACE])[r] : r;
 
-    return ((const PetscInt64 *)S->at[AT_SLICE])[p / S->height] + (PetscInt64)k * S->height + p % S->height;
+    return ((const PetscInt64 *)S->at[AT_SLICE])[p / STORED_LANES] + (PetscInt64)k * STORED_LANES + p % STORED_LANES;
   }
   if (S->kind == STORED_TILES && e < S->list) {
-    const PetscInt64 in = e % ((PetscInt64)S->omega * S->sigma);
+    const PetscInt64 in = e % ((PetscInt64)STORED_LANES * S->sigma);
 
-    return e - in + in % S->sigma * S->omega + in / S->sigma;
+    return e - in + in % S->sigma * STORED_LANES + in / S->sigma;
   }
   return e;
 }
