@@ -149,7 +149,9 @@ class Measuring:
             return
         rows, columns = [], "matrix,format,n,newton,krylov,fnorm,setup,solve,function,jacobian,ksp_s,products,products_s,product_us".split(",")
         for kernel, more in (("", []), ("-paper", ["-types", "sellp,evchyb", "-mat_spmv_kernel", "paper"])):
-            text, _ = self.start("bratu", [self.bratu_program, "-n", "200", *more])
+            text, right = self.start("bratu", [self.bratu_program, "-n", "200", *more])
+            if not right:
+                return
             found = [w for w in map(str.split, text.splitlines()) if len(w) >= 13 and w[0] in ("aij", "aijcusparse", "sellp", "evchyb")]
             rows += [dict(zip(columns, ["bratu:200", w[0] + kernel, 200] + w[2:13]), **self.source) for w in found]
         self.write("bratu", rows)

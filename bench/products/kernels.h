@@ -43,9 +43,8 @@ static inline int KernelFind(const char *name)
   return k;
 }
 
-/* note: the kernel, the entries that it stores, and what EVC-HYB's partition is by Table 3 of its paper. The arrays of
-   A are on the GPU: BaselineCSRCreate() */
-static inline PetscErrorCode KernelCreate(Mat A, const char *name, SpMVCudaStore *store, double *bytes, char note[],
+/* note: the kernel and the entries that it stores. The arrays of the matrix are on the GPU: BaselineCSRCreate() */
+static inline PetscErrorCode KernelCreate(const char *name, SpMVCudaStore *store, double *bytes, char note[],
                                           size_t size)
 {
   const int          k     = KernelFind(name);
@@ -84,19 +83,25 @@ static inline PetscErrorCode KernelCreate(Mat A, const char *name, SpMVCudaStore
   *bytes = (double)stats.bytes;
   PetscCall(PetscSNPrintf(note, size, "%s, stored %" PetscInt64_FMT, stats.kernel ? stats.kernel : "-",
                           (PetscInt64)stats.stored));
-  if (!strcmp(name, "evchyb-paper")) {
-    EVCHYBPartition part;
-    SpMVCSR         host;
-    char            text[96];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    PetscCall(MatGetCSR(A, &host));
-    PetscCall(EVCHYBPartitionCreate(&host, q.ell_limit, &part));
-    PetscCall(MatRestoreCSR(A, &host));
-    PetscCall(PetscSNPrintf(text, sizeof(text),
-                            "; isplit %" PetscInt_FMT " ell %" PetscInt64_FMT " csr %" PetscInt64_FMT, part.isplit,
-                            part.ell_entries, part.csr_entries));
-    PetscCall(PetscStrlcat(note, text, size));
-  }
+/* Adds what EVC-HYB's partition is by Table 3 of its paper */
+static inline PetscErrorCode KernelPartition(Mat A, char note[], size_t size)
+{
+  EVCHYBParams    p;
+  EVCHYBPartition part;
+  SpMVCSR         csr;
+  char            text[96];
+
+  PetscFunctionBeginUser;
+  EVCHYBParamsDefault(&p);
+  PetscCall(MatGetCSR(A, &csr));
+  PetscCall(EVCHYBPartitionCreate(&csr, p.ell_limit, &part));
+  PetscCall(MatRestoreCSR(A, &csr));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "; isplit %" PetscInt_FMT " ell %" PetscInt64_FMT " csr %" PetscInt64_FMT,
+                          part.isplit, part.ell_entries, part.csr_entries));
+  PetscCall(PetscStrlcat(note, text, size));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
