@@ -7,7 +7,7 @@ static char help[] =
   -transpose       : MatMultTranspose() instead (without MKL and cusparse:...)\n\
   -quick           : a set of small matrices and few repetitions, to check that everything works\n\
   -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with its own options, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
-                     cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
+                     cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr, with cuSPARSE 12.9 :op1, :op2 (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
                      the others are compared with it\n\
                      Also formats of other papers (a GPU, one rank): coo, coo-segmented, coo-balanced, csr-scalar, csr-vector, ell, hyb, sell-32,\n\
                      sell-32-1024, sell-32-all, csr5 or csr5:sigma\n\
@@ -16,7 +16,6 @@ static char help[] =
                      evchyb-load-x and -l2-x (x by other loads) are types. Products are timed by the device, in CUDA graphs\n\
   -profile         : with -graph, one product of each type instead, between cudaProfilerStart() and cudaProfilerStop()\n\
   -ours <sellp,evchyb> : the types of which the better one is reported\n\
-  -peer <libpeer.so,...> : adds other projects' products (peer.h; one rank)\n\
   -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank, host)\n\
   -reps <11>       : repetitions, of which the median counts\n\
   -target <0.004>  : seconds that a type's products of one repetition take together (GPU: 0.02)\n\
@@ -434,8 +433,8 @@ static PetscErrorCode PrintSettings(MPI_Comm comm, const Settings *s)
 
 int main(int argc, char **argv)
 {
-  char        *matrices[MAX_MATRICES], *peers[MAX_PEERS], file[PETSC_MAX_PATH_LEN];
-  PetscInt     nmatrices, npeers;
+  char        *matrices[MAX_MATRICES], file[PETSC_MAX_PATH_LEN];
+  PetscInt     nmatrices;
   PetscBool    set, quick = PETSC_FALSE;
   PetscMPIInt  size, rank;
   Settings     s;
@@ -473,11 +472,6 @@ int main(int argc, char **argv)
     PetscCall(MKLOpen(file));
     PetscCall(PetscStrallocpy("mkl", &b.types[b.ntypes++]));
   }
-  PetscCall(GetNames("-peer", NULL, MAX_PEERS, &npeers, peers));
-  for (PetscInt k = 0; k < npeers && size == 1 && !b.transpose; k++) PetscCall(PeerOpen(peers[k]));
-  PetscCall(FreeNames(npeers, peers));
-  for (int k = 0; k < PeerCount && b.ntypes < MAX_TYPES; k++)
-    PetscCall(PetscStrallocpy(Peers[k].name, &b.types[b.ntypes++]));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   if (!rank)
     PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,

@@ -9,7 +9,6 @@
 #include "timing.h"
 #include "cusparsespmv.h"
 #include "kernels.h"
-#include "peermat.h"
 
 typedef struct {
   char         name[128], viewed[64], note[160];
@@ -19,7 +18,6 @@ typedef struct {
   Mat          A;                      /* NULL: a baseline outside PETSc */
   PetscOptions options;
   MKLMatrix    mkl;
-  PeerMat      peer;
 #if defined(PETSC_HAVE_CUDA)
   CuSparseMatrix cusparse;
 #endif
@@ -60,9 +58,7 @@ static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  if (c->peer.library)
-    PetscCall(PeerMatMult(&c->peer, x, y));
-  else if (c->A)
+  if (c->A)
     PetscCall(c->transpose ? MatMultTranspose(c->A, x, y) : MatMult(c->A, x, y));
   else
     PetscCall(MKLMatMult(c->mkl, x, y));
@@ -154,9 +150,6 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
     *exists  = (PetscBool)(c->baseline.form.name != NULL);
     c->bytes = StoredBytes(&c->baseline.S);
 #endif
-  } else if (PeerFind(name) >= 0) {
-    PetscCall(PeerMatCreate(A, PeerFind(name), &c->peer));
-    *exists = (PetscBool)(c->peer.library != NULL);
   } else if (is) {
     PetscCall(MKLMatCreate(A, &c->mkl));
     PetscCall(PetscStrncpy(c->viewed, "mkl_sparse_mv", sizeof(c->viewed)));
@@ -189,7 +182,6 @@ static PetscErrorCode ContenderDestroy(Contender *c)
 {
   PetscFunctionBeginUser;
   PetscCall(MKLMatDestroy(&c->mkl));
-  if (c->peer.library) c->peer.library->destroy(c->peer.product);
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(CuSparseMatDestroy(&c->cusparse));
 #endif

@@ -1,6 +1,6 @@
 /*
   The formats of bench/products/formats, and EVC-HYB's kernel with an operand held (bench/papers/held.cu), on the matrices
-  of common.h and of tests/matrices. It checks the stored entries, and the products on a GPU. Run it as
+  of common.h and of tests/matrices. It checks the stored entries, and the products on the host and on a GPU. Run it as
   `core-formats`; under compute-sanitizer as `core-formats quick`, or as `core-formats race` with few matrices, because
   racecheck is slow.
 */
@@ -15,8 +15,10 @@
 /* The baselines, with parameters for which small matrices reach all branches */
 static const struct {
   const char *name;
-  PetscInt    parameter;
-} Variants[] = {{"hyb", 0}, {"sell-32", 5}, {"csr5", 1}, {"csr5", 3}, {"csr5", 32}};
+  PetscInt    parameter[2];
+} Variants[] = {{"hyb", {0, 0}},       {"sell-32", {32, 5}},  {"sell-8-64", {5, 12}}, {"sell-8-64", {1, 1}},
+                {"csr5", {32, 1}},     {"csr5", {32, 3}},     {"csr5", {32, 32}},     {"csr5-8-16", {1, 1}},
+                {"csr5-8-16", {4, 3}}, {"csr5-8-16", {8, 32}}};
 
 static PetscBool device   = PETSC_FALSE;
 static int       products = 0;
@@ -171,9 +173,14 @@ static PetscErrorCode CheckBaseline(Problem *P, const Baseline *B)
       Poison(P);
       StoredReference(&S, P->x, P->y);
       Compare(P, B->name, "what is stored");
+      for (int again = 0; again < 2 && B->mult; again++) {
+        Poison(P);
+        (*B->mult)(&S, P->x, P->y);
+        Compare(P, B->name, wild ? "host, Inf and NaN" : "host");
+      }
     }
 #if defined(PETSCSPMV_HAVE_CUDA)
-    if (device) PetscCall(CheckDevice(P, B, &S));
+    if (device && B->cuda) PetscCall(CheckDevice(P, B, &S));
 #endif
   }
   PetscCall(StoredDestroy(&S));
@@ -215,7 +222,8 @@ static PetscErrorCode CheckMatrix(const Matrix *A)
       Baseline B = Baselines[k];
 
       if (strcmp(B.name, Variants[v].name)) continue;
-      B.parameter = Variants[v].parameter;
+      B.parameter[0] = Variants[v].parameter[0];
+      B.parameter[1] = Variants[v].parameter[1];
       PetscCall(CheckBaseline(&P, &B));
     }
   }
