@@ -185,8 +185,7 @@ BENCHSRC := $(filter-out bench/batch.c bench/products/bench.c,$(wildcard bench/*
 BENCH    := $(patsubst %.c,$(B)/bench/%,$(notdir $(BENCHSRC)))
 TESTLIB  := $(B)/tests/lib/libtests.a
 # Formats of other papers, and the programs that measure them: also with what the library hides
-FORMATS  := $(B)/bench/products/formats/formats.o $(if $(HAVE_CUDA),$(B)/bench/products/formats/device.cu.o)
-HELD     := $(if $(HAVE_CUDA),$(B)/bench/papers/held.cu.o)
+FORMATS  := $(if $(HAVE_CUDA),$(patsubst %,$(B)/bench/%.o,products/formats/formats products/formats/device.cu papers/held.cu))
 PRODUCTS := $(B)/bench/bench
 BATCH    := $(B)/bench/batch
 SPGEMM   := $(if $(HAVE_CUDA),$(B)/bench/spgemm)
@@ -208,8 +207,7 @@ $(B)/bench/%.o: OUR_FLAGS += -Ibench/lib
 
 $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(TESTLIB) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
-$(B)/tests/core-formats: $(FORMATS) $(HELD)
-$(PRODUCTS): $(B)/bench/products/bench.o $(if $(HAVE_CUDA),$(FORMATS) $(HELD)) $(OBJ) $(CUOBJ) $(KEEP)
+$(PRODUCTS): $(B)/bench/products/bench.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(BATCH): $(B)/bench/batch.o $(if $(HAVE_CUDA),$(B)/bench/batched.cu.o) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)

@@ -21,7 +21,7 @@ files() { ls "$@" 2>/dev/null | paste -sd, -; }
 core_tests() {
   local program
   for program in "$TESTS"/core-*; do
-    [ -x "$program" ] && [ -f "$program" ] && case $program in *.o | *.d) continue ;; esac && t "$(basename "$program")" 900 env MATRICES_DIR="$here/matrices" ${EMULATOR:-} "$program"
+    [ -x "$program" ] && [ -f "$program" ] && case $program in *.o | *.d) continue ;; esac && t "$(basename "$program")" 900 env ${EMULATOR:-} "$program"
   done
 
   [ -n "${SANITIZE:-}" ] || ! command -v python3 >/dev/null || t scripts 240 "$here/scripts"

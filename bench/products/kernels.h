@@ -13,7 +13,7 @@ static const struct {
   const char *name;
   PetscBool   evchyb;
   SpMVKernel  kernel;
-  PetscBool   sorted; /* y stays in the order of the sorted rows: it is not checked here, but in tests/core/formats.c */
+  PetscBool   sorted; /* y stays in the order of the sorted rows, and is not checked */
   int         held;   /* 1 + the operand that is held constant, or the way to load x: held.h */
   int         logs;   /* logarithm of the threads per thread block, if not the default */
 } Kernels[] = {

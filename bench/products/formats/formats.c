@@ -1,5 +1,5 @@
 /*
-  The baselines' conversions and their oracle.
+  The baselines' conversions.
 */
 #include "formats.h"
 
@@ -214,37 +214,6 @@ PetscErrorCode StoredCreate(const Baseline *B, const SpMVCSR *A, Stored *S)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode StoredFill(Stored *S, const SpMVCSR *A)
-{
-  PetscInt    *col, *row;
-  PetscScalar *val;
-
-  PetscFunctionBegin;
-  if (S->borrowed) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1(S->stored + 1, &col));
-  PetscCall(PetscMalloc1(S->stored + 1, &val));
-  PetscCall(PetscMalloc1(S->bytes[AT_ROW] / sizeof(*row) + 1, &row));
-  S->at[AT_COL] = col;
-  S->at[AT_VAL] = val;
-  S->at[AT_ROW] = row;
-  if (S->stored > S->nz) {
-    for (PetscInt64 p = 0; p < S->stored; p++) {
-      col[p] = -1;
-      val[p] = 0.0;
-    }
-  }
-  for (PetscInt r = 0; r < A->m; r++) {
-    for (PetscInt k = 0; k < A->i[r + 1] - A->i[r]; k++) {
-      const PetscInt64 p = StoredPlace(S, A->i[r], r, k);
-
-      col[p] = A->j[A->i[r] + k];
-      val[p] = A->a[A->i[r] + k];
-      if (p >= S->list) row[p - S->list] = r;
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode StoredDestroy(Stored *S)
 {
   PetscFunctionBegin;
@@ -261,82 +230,6 @@ double StoredBytes(const Stored *S)
 
   for (int k = 0; k < AT_PLACE; k++) bytes += (double)S->bytes[k];
   return bytes;
-}
-
-/* ---------------------------------------------------------------- the oracle */
-
-void StoredVisit(const Stored *S, StoredVisitor entry, void *ctx)
-{
-  const PetscInt *ptr = (const PetscInt *)S->at[AT_PTR], *col = (const PetscInt *)S->at[AT_COL],
-                 *row    = (const PetscInt *)S->at[AT_ROW];
-  const PetscScalar *val = (const PetscScalar *)S->at[AT_VAL];
-
-  switch (S->kind) {
-  case STORED_ROWS:
-    for (PetscInt r = 0; r < S->m; r++) {
-      for (PetscInt e = ptr[r]; e < ptr[r + 1]; e++) entry(ctx, r, col[e], val[e]);
-    }
-    return;
-  case STORED_LIST: break;
-  case STORED_COLUMN:
-    for (PetscInt k = 0; k < S->width; k++) {
-      for (PetscInt64 r = 0; r < S->ld; r++)
-        entry(ctx, col[k * S->ld + r] < 0 ? -1 : (PetscInt)r, col[k * S->ld + r], val[k * S->ld + r]);
-    }
-    break;
-  case STORED_SLICES: {
-    const PetscInt64 *slice = (const PetscInt64 *)S->at[AT_SLICE];
-    const PetscInt   *order = (const PetscInt *)S->at[AT_ORDER];
-
-    for (PetscInt s = 0; s * STORED_LANES < S->m; s++) {
-      for (PetscInt64 p = slice[s]; p < slice[s + 1]; p++) {
-        const PetscInt at = s * STORED_LANES + (PetscInt)((p - slice[s]) % STORED_LANES);
-
-        entry(ctx, col[p] < 0 ? -1 : (order ? order[at] : at), col[p], val[p]);
-      }
-    }
-    return;
-  }
-  case STORED_TILES: {
-    const PetscInt *tile = (const PetscInt *)S->at[AT_TILE], *dirty = (const PetscInt *)S->at[AT_DIRTY],
-                   *empty = (const PetscInt *)S->at[AT_EMPTY];
-    const uint32_t *flags = (const uint32_t *)S->at[AT_FLAGS];
-
-    for (PetscInt t = 0; t < S->tiles; t++) {
-      PetscInt segment = -1;
-
-      for (PetscInt c = 0; c < STORED_LANES; c++) {
-        for (PetscInt s = 0; s < S->sigma; s++) {
-          const PetscInt64 p = ((PetscInt64)t * S->sigma + s) * STORED_LANES + c;
-
-          if (flags[(size_t)t * STORED_LANES + c] >> s & 1) segment++;
-          entry(ctx, tile[t] + (dirty[t + 1] > dirty[t] ? empty[dirty[t] + segment] : segment), col[p], val[p]);
-        }
-      }
-    }
-  }
-  }
-  for (PetscInt64 p = S->list; p < S->stored; p++) entry(ctx, row[p - S->list], col[p], val[p]);
-}
-
-typedef struct {
-  const PetscScalar *x;
-  PetscScalar       *y;
-} Reference;
-
-static void ReferenceAdd(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
-{
-  Reference *R = (Reference *)ctx;
-
-  if (row >= 0) R->y[row] += value * R->x[col];
-}
-
-void StoredReference(const Stored *S, const PetscScalar *x, PetscScalar *y)
-{
-  Reference R = {x, y};
-
-  for (PetscInt r = 0; r < S->m; r++) y[r] = 0.0;
-  StoredVisit(S, ReferenceAdd, &R);
 }
 
 /* ---------------------------------------------------------------- the table */

@@ -4,9 +4,8 @@
 
   A format is converted in two steps. First, the format's own function computes the structure on the host from the row
   lengths: where slices and tiles begin, the order of the rows, flags. Then the columns and values are copied to the
-  places that StoredPlace() returns, by a kernel on the device, where the products are, or by StoredFill() for the tests
-  on the host. The oracle, StoredVisit(), does not use that function: it decodes the arrays as the format's paper
-  describes them.
+  places that StoredPlace() returns, by a kernel on the device. bench.c compares each product with AIJ's, row by row
+  (oracle.h).
 
   As in the library's core, functions use bare arrays and a stream, and padding has column -1 and reads no x. Indices
   are PetscInt, as in PETSc's own CSR.
@@ -82,18 +81,12 @@ struct _n_Baseline {
 #endif
 };
 
-typedef void (*StoredVisitor)(void *ctx, PetscInt row, PetscInt col, PetscScalar value); /* row -1: padding */
-
 PETSC_INTERN const Baseline Baselines[];
 PETSC_INTERN const int      BaselineCount;
 
 PETSC_INTERN PetscErrorCode StoredCreate(const Baseline *, const SpMVCSR *, Stored *);
-PETSC_INTERN PetscErrorCode StoredFill(Stored *, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode StoredDestroy(Stored *);
 PETSC_INTERN double         StoredBytes(const Stored *); /* bytes that a product reads, without x and y */
-PETSC_INTERN void           StoredVisit(const Stored *, StoredVisitor, void *ctx);
-/* slow and simple, with StoredVisit() */
-PETSC_INTERN void StoredReference(const Stored *, const PetscScalar *x, PetscScalar *y);
 
 #if defined(PETSCSPMV_HAVE_CUDA)
 /* Creates the device's arrays from the structure on the host and the CSR matrix on the device; the format CSR borrows
