@@ -234,32 +234,26 @@ double StoredBytes(const Stored *S)
 
 /* ---------------------------------------------------------------- the table */
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #define CUDA(f) f
-#else
-  #define CUDA(f)
-#endif
-
 const Baseline Baselines[] = {
     /* Bell, Garland 2009: a thread an entry, atomics */
-    {"coo", ConvertCOO, 0, CUDA(MultCOOScalar)},
+    {"coo", ConvertCOO, 0, MultCOOScalar},
     /* Bell, Garland 2009: a warp adds up the entries of a row among 32, then atomics */
-    {"coo-segmented", ConvertCOO, 0, CUDA(MultCOOSegmented)},
+    {"coo-segmented", ConvertCOO, 0, MultCOOSegmented},
     /* Tsai, Cojean, Anzt 2020: as many entries a warp, a row's sum carried on while it lasts */
-    {"coo-balanced", ConvertCOO, 0, CUDA(MultCOOBalanced)},
+    {"coo-balanced", ConvertCOO, 0, MultCOOBalanced},
     /* Bell, Garland 2009: a thread a row, a warp a row */
-    {"csr-scalar", ConvertCSR, 0, CUDA(MultCSRScalar)},
-    {"csr-vector", ConvertCSR, 0, CUDA(MultCSRVector)},
+    {"csr-scalar", ConvertCSR, 0, MultCSRScalar},
+    {"csr-vector", ConvertCSR, 0, MultCSRVector},
     /* Bell, Garland 2009: all rows as long as the longest */
-    {"ell", ConvertELL, -1, CUDA(MultELL)},
+    {"ell", ConvertELL, -1, MultELL},
     /* Bell, Garland 2009: ELL while a third of the rows are longer, and 4096; the rest in COO */
-    {"hyb", ConvertELL, 4096, CUDA(MultELL)},
+    {"hyb", ConvertELL, 4096, MultELL},
     /* Monakov, Lokhmotov, Avetisyan 2010: slices of 32 rows */
-    {"sell-32", ConvertSlices, 1, CUDA(MultSlices)},
+    {"sell-32", ConvertSlices, 1, MultSlices},
     /* Kreutzer, Hager, Wellein, Fehske, Bishop 2014: sorted by length among 1024 rows, or all */
-    {"sell-32-1024", ConvertSlices, 1024, CUDA(MultSlices)},
-    {"sell-32-all", ConvertSlices, 0, CUDA(MultSlices)},
+    {"sell-32-1024", ConvertSlices, 1024, MultSlices},
+    {"sell-32-all", ConvertSlices, 0, MultSlices},
     /* Liu, Vinter 2015: tiles of 32 x sigma entries */
-    {"csr5", ConvertTiles, 0, CUDA(MultTiles)},
+    {"csr5", ConvertTiles, 0, MultTiles},
 };
 const int BaselineCount = (int)(sizeof(Baselines) / sizeof(Baselines[0]));

@@ -4,7 +4,7 @@
 
   A format is converted in two steps. First, the format's own function computes the structure on the host from the row
   lengths: where slices and tiles begin, the order of the rows, flags. Then the columns and values are copied to the
-  places that StoredPlace() returns, by a kernel on the device. bench.c compares each product with AIJ's, row by row
+  places that StoredPlace() returns (device.cu), by a kernel. bench.c compares each product with AIJ's, row by row
   (oracle.h).
 
   As in the library's core, functions use bare arrays and a stream, and padding has column -1 and reads no x. Indices
@@ -12,16 +12,7 @@
 */
 #pragma once
 
-#include "core/spmvcore.h"
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include "core/cuda/spmvcuda.h"
-#endif
-
-#if defined(__CUDACC__)
-  #define FORMATS_INLINE __host__ __device__ __forceinline__
-#else
-  #define FORMATS_INLINE inline
-#endif
+#include "core/cuda/spmvcuda.h"
 
 #define STORED_LANES 32 /* rows of a slice, lanes of a tile */
 
@@ -76,9 +67,7 @@ struct _n_Baseline {
   /* only the structure; stored < 0: too much padding */
   PetscErrorCode (*convert)(const Baseline *, const SpMVCSR *, Stored *);
   PetscInt parameter;
-#if defined(PETSCSPMV_HAVE_CUDA)
   cudaError_t (*cuda)(const Stored *, const PetscScalar *x, PetscScalar *y, cudaStream_t);
-#endif
 };
 
 PETSC_INTERN const Baseline Baselines[];
@@ -88,7 +77,6 @@ PETSC_INTERN PetscErrorCode StoredCreate(const Baseline *, const SpMVCSR *, Stor
 PETSC_INTERN PetscErrorCode StoredDestroy(Stored *);
 PETSC_INTERN double         StoredBytes(const Stored *); /* bytes that a product reads, without x and y */
 
-#if defined(PETSCSPMV_HAVE_CUDA)
 /* Creates the device's arrays from the structure on the host and the CSR matrix on the device; the format CSR borrows
    its arrays */
 PETSC_INTERN cudaError_t StoredUpload(const Stored *host, const SpMVCudaCSR *, Stored *device, cudaStream_t);
@@ -102,24 +90,3 @@ PETSC_INTERN cudaError_t MultCSRVector(const Stored *, const PetscScalar *, Pets
 PETSC_INTERN cudaError_t MultELL(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
 PETSC_INTERN cudaError_t MultSlices(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
 PETSC_INTERN cudaError_t MultTiles(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
-#endif
-
-/* The place of entry k of row r; start: the row's first entry in the CSR matrix */
-static FORMATS_INLINE PetscInt64 StoredPlace(const Stored *S, PetscInt64 start, PetscInt r, PetscInt k)
-{
-  const PetscInt64 e = start + k;
-
-  if (S->kind == STORED_COLUMN)
-    return k < S->width ? k * S->ld + r : S->list + ((const PetscInt64 *)S->at[AT_REST])[r] + k - S->width;
-  if (S->kind == STORED_SLICES) {
-    const PetscInt p = S->at[AT_PLACE] ? ((const PetscInt *)S->at[AT_PLACE])[r] : r;
-
-    return ((const PetscInt64 *)S->at[AT_SLICE])[p / STORED_LANES] + (PetscInt64)k * STORED_LANES + p % STORED_LANES;
-  }
-  if (S->kind == STORED_TILES && e < S->list) {
-    const PetscInt64 in = e % ((PetscInt64)STORED_LANES * S->sigma);
-
-    return e - in + in % S->sigma * STORED_LANES + in / S->sigma;
-  }
-  return e;
-}
