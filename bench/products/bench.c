@@ -7,15 +7,14 @@ static char help[] =
   -transpose       : MatMultTranspose() instead (without MKL and cusparse:...)\n\
   -quick           : a set of small matrices and few repetitions, to check that everything works\n\
   -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with its own options, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
-                     cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr, with cuSPARSE 12.9 :op1, :op2 (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
-                     the others are compared with it\n\
+                     cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr, with cuSPARSE 12.9 :op1, :op2 (one rank), and sellcuda.\n\
+                     aij, on a GPU aijcusparse, is always among them: the others are compared with it\n\
                      Also formats of other papers (a GPU, one rank): coo, coo-segmented, coo-balanced, csr-scalar, csr-vector, ell, hyb, sell-32,\n\
                      sell-32-1024, sell-32-all, csr5 or csr5:sigma\n\
   -graph           : for the papers' experiments, on one GPU: sellp and evchyb are kernels without a matrix type, and sellp-paper[:b:t], evchyb-paper,\n\
                      evchyb-sorted (y stays in the sorted order), csr-adaptive, evchyb-hold-x, -hold-a, -hold-both, evchyb-256 (threads),\n\
                      evchyb-load-x and -l2-x (x by other loads) are types. Products are timed by the device, in CUDA graphs\n\
   -profile         : with -graph, one product of each type instead, between cudaProfilerStart() and cudaProfilerStop()\n\
-  -ours <sellp,evchyb> : the types of which the better one is reported\n\
   -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank, host)\n\
   -reps <11>       : repetitions, of which the median counts\n\
   -target <0.004>  : seconds that a type's products of one repetition take together (GPU: 0.02)\n\
@@ -114,7 +113,7 @@ static PetscErrorCode Describe(Mat A, Contender *c)
     c->bytes =
         csr.nz_used * (double)(sizeof(PetscScalar) + sizeof(PetscInt)) + (double)(M + 1) * (double)sizeof(PetscInt);
   }
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (c->cusparse) c->bytes = c->cusparse->bytes;
 #endif
   if (c->bytes > 0.0) c->bytes += (double)(M + N) * (double)sizeof(PetscScalar);
@@ -216,9 +215,9 @@ static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const
 /* The measurements for each matrix, and the results of all matrices */
 typedef struct {
   const char *reference;
-  PetscInt    ntypes, nours, wrong;
+  PetscInt    ntypes, wrong;
   PetscBool   transpose;
-  char       *types[MAX_TYPES], *ours[MAX_TYPES];
+  char       *types[MAX_TYPES];
   Mean        mean[MAX_TYPES], better; /* one per type; the better of ours */
   FILE       *csv;
 } Bench;
@@ -244,7 +243,7 @@ static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, 
   PetscCall(OracleCreate(model, &o));
   PetscCall(MatDestroy(&model));
   for (PetscInt k = 0; k < b->ntypes; k++) {
-    PetscCall(ContenderCreate(A, b->types[k], b->nours, b->ours, &c[n], &exists));
+    PetscCall(ContenderCreate(A, b->types[k], &c[n], &exists));
     c[n].type      = k;
     c[n].transpose = b->transpose;
     n += exists;
@@ -325,7 +324,6 @@ static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
   PetscCallMPI(MPI_Comm_size(comm, &size));
   b->reference = DeviceOn ? "aijcusparse" : MATAIJ;
   PetscCall(GetNames("-types", DeviceOn ? device : host, MAX_TYPES - 2, &n, list)); /* the reference and MKL may join */
-  PetscCall(GetNames("-ours", "sellp,evchyb", MAX_TYPES, &b->nours, b->ours));
   PetscCall(PetscStrallocpy(b->reference, &b->types[b->ntypes++]));
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(PetscStrcmp(list[k], b->reference, &is));
@@ -497,7 +495,6 @@ int main(int argc, char **argv)
   PetscCall(EvictDestroy(&s.evict));
   PetscCall(FreeNames(nmatrices, matrices));
   PetscCall(FreeNames(b.ntypes, b.types));
-  PetscCall(FreeNames(b.nours, b.ours));
   PetscCheck(!b.wrong, comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " types gave wrong products, marked WRONG above",
              b.wrong);
 done:

@@ -18,10 +18,8 @@ typedef struct {
   Mat          A;                      /* NULL: a baseline outside PETSc */
   PetscOptions options;
   MKLMatrix    mkl;
-#if defined(PETSC_HAVE_CUDA)
-  CuSparseMatrix cusparse;
-#endif
 #if defined(PETSCSPMV_HAVE_CUDA)
+  CuSparseMatrix  cusparse;
   BaselineMat     baseline;
   SpMVCudaStore   kernel;
   cudaGraphExec_t graph; /* of the products of a repetition, with -graph */
@@ -36,13 +34,11 @@ typedef struct {
 static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
 {
   PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (c->cusparse) {
     PetscCall(CuSparseMatMult(c->cusparse, x, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-#endif
-#if defined(PETSCSPMV_HAVE_CUDA)
   if (c->kernel || c->baseline.form.name) {
     const PetscScalar *xx;
     PetscScalar       *yy;
@@ -69,7 +65,7 @@ static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
 static PetscErrorCode CountMemory(double *used, double *available)
 {
   PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (DeviceOn) {
     double now;
 
@@ -100,8 +96,7 @@ static PetscErrorCode ContenderSetOptions(Contender *c, const char *format, cons
 }
 
 /* exists: PETSC_FALSE if the matrix cannot be converted to the type */
-static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, char *ours[], Contender *c,
-                                      PetscBool *exists)
+static PetscErrorCode ContenderCreate(Mat A, const char *name, Contender *c, PetscBool *exists)
 {
   MPI_Comm       comm      = PetscObjectComm((PetscObject)A);
   PetscLogDouble t         = 0.0;
@@ -120,10 +115,7 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
   PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscCall(PetscStrncpy(c->name, name, sizeof(c->name)));
   PetscCall(PetscStrncpy(type, name, options ? PetscMin(sizeof(type), (size_t)(options - name) + 1) : sizeof(type)));
-  for (PetscInt k = 0; k < nours; k++) {
-    PetscCall(PetscStrcmp(name, ours[k], &is));
-    if (is) c->ours = PETSC_TRUE;
-  }
+  c->ours = (PetscBool)(!strcmp(name, MATSELLP) || !strcmp(name, MATEVCHYB));
 #if defined(PETSCSPMV_HAVE_CUDA)
   PetscCall(BaselineFind(name, &form, &baseline));
   kernel = (PetscBool)(KernelFind(name) >= 0);
@@ -134,13 +126,13 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
   PetscCall(PetscStrcmp(type, "cusparse", &c->library));
   PetscCall(PetscStrcmp(name, "mkl", &is));
   if (c->library) {
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
     PetscCheck(DeviceOn, comm, PETSC_ERR_SUP, "%s needs a GPU", name);
     PetscCall(CuSparseMatCreate(A, name, &c->cusparse));
     *exists = (PetscBool)(c->cusparse != NULL);
     if (*exists) PetscCall(PetscStrncpy(c->viewed, CuSparseProducts[c->cusparse->product].viewed, sizeof(c->viewed)));
 #else
-    SETERRQ(comm, PETSC_ERR_SUP, "%s needs a PETSc with CUDA", name);
+    SETERRQ(comm, PETSC_ERR_SUP, "%s needs a library with GPU code", name);
 #endif
 #if defined(PETSCSPMV_HAVE_CUDA)
   } else if (kernel) {
@@ -182,10 +174,8 @@ static PetscErrorCode ContenderDestroy(Contender *c)
 {
   PetscFunctionBeginUser;
   PetscCall(MKLMatDestroy(&c->mkl));
-#if defined(PETSC_HAVE_CUDA)
-  PetscCall(CuSparseMatDestroy(&c->cusparse));
-#endif
 #if defined(PETSCSPMV_HAVE_CUDA)
+  PetscCall(CuSparseMatDestroy(&c->cusparse));
   if (c->graph) PetscCallCUDA(cudaGraphExecDestroy(c->graph));
   PetscCallCUDA(SpMVCudaDestroy(&c->kernel));
   PetscCall(BaselineMatDestroy(&c->baseline));
