@@ -9,7 +9,6 @@ import glob
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -51,14 +50,13 @@ PRODUCTS = {
 }  # fmt: skip
 HOST = "aij,aijperm,sell,sellp,evchyb"  # types on the host, of which "matrices" is measured, next to MKL
 
-# What kernels do, by ncu, in groups, each a run: matrices of README and of the two papers
-ROOFLINE = ["stencil7:200", "bratu:200", "fem27:68:3", "fem27:68:3:0.6", "webbase", "google", "random:20000", "tsopf", "twin:F1", "twin:cage14", "twin:dc1"]
+# What kernels do, by ncu, in groups, each a run
 BOTH = ["twin:audikw_1", "twin:Stanford_Berkeley"]
 REST = [m for m in TWINS_3 if m not in BOTH]
 COUNTERS = {
     "profile": [(BOTH, "evchyb-sorted,sellp-paper,hyb"), *((REST[k : k + 7], "evchyb-sorted") for k in range(0, len(REST), 7))],
     "counters": [(["twin:cant"], "coo,coo-segmented,coo-balanced,csr-scalar,csr-vector,ell,sellp"), (["twin:web-Google"], "evchyb-sorted,evchyb-load-x,evchyb-l2-x"),
-                 (ROOFLINE, "sellp"), (["twin:audikw_1"], "sellp-paper,sellp")],
+                 (["twin:audikw_1"], "sellp-paper,sellp")],
 }  # fmt: skip
 
 NS = "gpu__time_duration.sum"

@@ -11,7 +11,7 @@ import results
 from measure import DENSITIES, NS, SIGMAS
 from published import MATRICES, SMALL, TABLE_3, TABLE_I, TABLE_III
 from results import mean, read
-from tables import Table, key, value
+from tables import Table, value
 
 OURS = ("sellp", "evchyb")
 OTHER = ("evchyb-hold-x", "evchyb-hold-a", "evchyb-hold-both", "evchyb-sorted", "partition", *OURS)  # what is no other format
@@ -207,34 +207,13 @@ def formats_figure3(data):
     return dict(coo=us["coo"] / min(us.values()), scalar=sectors["csr-scalar"], vector=sectors["csr-vector"], gain=us["csr-scalar"] / us["csr-vector"])
 
 
-def pays(data):
-    """The time of a conversion over what a product saves"""
-    t, what = data["matrices"], []
-    names = [m for m in MATRICES if t.seconds(m, "cusparse:csr1")]
-    for f in ("sellp", "evchyb", "sellp-paper", "evchyb-paper", "sell-32-1024", "csr5"):
-        saved = {m: t.seconds(m, "cusparse:csr1") - t.seconds(m, f) for m in names if t.seconds(m, f)}
-        n = [math.ceil(t.number(m, f, "convert") / s) for m, s in saved.items() if s > 0]
-        if n:
-            what.append(f"{f} on {len(n)} of {len(names)}, after {statistics.median(n):.0f} products in the median ({min(n)} to {max(n)})")
-    return dict(what="; ".join(what))
-
-
-def roofline(data):
-    t, copy, percent = data["counters"], data["matrices"].copy(), {}
-    for r in t.rows:
-        if r["kernel"] == "ours":
-            percent[key(r["matrix"])] = 100 * (value(r, "dram__bytes_read.sum") + value(r, "dram__bytes_write.sum")) / value(r, NS) / copy
-    low = min(percent, key=percent.get)
-    return dict(near=sum(x >= 80 for x in percent.values()), count=len(percent), least=percent[low], low=low)
-
-
 # What an experiment needs, most important first
 EXPERIMENTS = {
     "ours": (ours, "matrices"), "sellp-table3": (sellp_table3, "matrices"), "sellp-table2": (sellp_table2, "matrices", "counters"), "sellp-sweep": (sellp_sweep, "sweep"),
     "evchyb-table3": (evchyb_table3, "matrices"), "evchyb-figure3": (evchyb_figure3, "matrices"), "evchyb-figure6": (evchyb_figure6, "matrices", "profile"),
     "evchyb-table4": (evchyb_table4, "loads"), "evchyb-figure10": (evchyb_figure10, "matrices", "profile"), "evchyb-figure12": (evchyb_figure12, "matrices"),
     "evchyb-figure15": (evchyb_figure15, "random"), "evchyb-figure16": (evchyb_figure16, "bratu"), "formats": (formats, "profiles"),
-    "formats-csr5": (formats_csr5, "csr5", "profiles"), "formats-figure3": (formats_figure3, "counters"), "pays": (pays, "matrices"), "roofline": (roofline, "matrices", "counters"),
+    "formats-csr5": (formats_csr5, "csr5", "profiles"), "formats-figure3": (formats_figure3, "counters"),
 }  # fmt: skip
 
 
