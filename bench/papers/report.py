@@ -217,6 +217,33 @@ EXPERIMENTS = {
 }  # fmt: skip
 
 
+# What the papers say, and whether it holds
+STATEMENTS = {
+    "sellp_table3": {"faster than plain CSR": lambda v: v.csr_won == v.all, "than ELLPACK on all but two": lambda v: v.ell_won >= v.all - 2,
+                     "an order of magnitude over plain CSR": lambda v: v.csr >= 9, "ahead of both cuSPARSE kernels on 40 %": lambda v: v.both >= 0.4 * v.all},
+    "sellp_table2": {"bound by memory": lambda v: v.percent >= 80},
+    "sellp_sweep": {"b and t for a matrix gain": lambda v: v.mean >= 1.05},
+    "evchyb_table3": {"the zeros added, on most matrices": lambda v: 2 * v.exact > v.count},
+    "evchyb_figure3": {"1.1 times as fast on ten matrices": lambda v: v.faster >= 10, "reordering costs most on short rows": lambda v: v.short > v.long},
+    "evchyb_figure6": {"latency explains the rates": lambda v: v.latency < -0.5},
+    "evchyb_table4": {"the texture cache gains on web-Google": lambda v: v.google >= 1.05},
+    "evchyb_figure10": {"a large alpha on web-Google, by L2": lambda v: v.google >= 4, "rates near b / B": lambda v: v.large[0] >= 0.8},
+    "evchyb_figure12": {"the parts add up to 1.21 at most": lambda v: v.sum[1] <= 1.21},
+    "evchyb_figure15": {"faster than HYB": lambda v: v.evchyb_sorted > v.hyb, "slower than CSR": lambda v: v.evchyb_sorted < v.cusparse_csr1},
+    "evchyb_figure16": {"the product gains 1.62": lambda v: v.published_product >= 1.62, "the whole solve hardly gains": lambda v: v.published_solve < 1.1},
+    "formats": {"SELL-C-sigma faster than CSR and ELL on most": lambda v: 2 * v.sell > v.count and 2 * v.slices > v.ells, "CSR5 the fastest": lambda v: v.csr5 == v.count,
+                "scalar COO the fastest on cant": lambda v: v.cant < 1, "cuSPARSE slower on most": lambda v: 2 * v.library_slow > v.count},
+}  # fmt: skip
+
+
+def verdict(name, v):
+    """The statements that hold and those that do not"""
+    found = {"Holds": [], "Does not hold": []}
+    for statement, holds in STATEMENTS.get(name, {}).items():
+        found["Holds" if holds(v) else "Does not hold"].append(statement)
+    return " ".join(f"*{word}:* {'; '.join(statements)}." for word, statements in found.items() if statements)
+
+
 class Values(dict):
     __getattr__, __setattr__ = dict.__getitem__, dict.__setitem__
 
@@ -246,7 +273,8 @@ def values(folder, device):
     for name, (run, *needs) in EXPERIMENTS.items():
         if all(n in data for n in needs):
             with contextlib.suppress(KeyError, ValueError, ZeroDivisionError):  # of some matrices only
-                found[name.replace("-", "_")] = Values(run(data))
+                v = found[name.replace("-", "_")] = Values(run(data))
+                v["verdict"] = verdict(name.replace("-", "_"), v)
     return found
 
 
