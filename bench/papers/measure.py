@@ -121,11 +121,13 @@ class Measuring:
         return read(self.path(measurement)) if os.path.exists(self.path(measurement)) and not self.args.again else []
 
     def measure(self, measurement):
-        if measurement in COUNTERS:
+        if self.device == "host" and measurement != "matrices":
+            print(f"{measurement}: left out, no GPU")
+        elif measurement in COUNTERS:
             self.count(measurement)
         elif measurement == "bratu":
             self.bratu()
-        elif self.device != "host" or measurement == "matrices":
+        else:
             self.products(measurement)
 
     def products(self, measurement):
