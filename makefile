@@ -184,11 +184,9 @@ TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*.c))
 BENCHSRC := $(filter-out bench/batch.c bench/products/bench.c,$(wildcard bench/*.c bench/products/*.c bench/solves/*.c bench/setup/*.c))
 BENCH    := $(patsubst %.c,$(B)/bench/%,$(notdir $(BENCHSRC)))
 TESTLIB  := $(B)/tests/lib/libtests.a
-# Formats of other papers, and the programs that measure such: also with what the library hides
-FORMATS  := $(B)/bench/products/formats/formats.o $(if $(HAVE_CUDA),$(B)/bench/products/formats/device.cu.o)
-HELD     := $(if $(HAVE_CUDA),$(B)/bench/papers/held.cu.o)
+# Formats of other papers, and the programs that measure them: also with what the library hides
+FORMATS  := $(if $(HAVE_CUDA),$(patsubst %,$(B)/bench/%.o,products/formats/formats products/formats/device.cu papers/held.cu))
 PRODUCTS := $(B)/bench/bench
-PAPER    := $(B)/bench/paper
 BATCH    := $(B)/bench/batch
 SPGEMM   := $(if $(HAVE_CUDA),$(B)/bench/spgemm)
 
@@ -210,8 +208,6 @@ $(B)/bench/%.o: OUR_FLAGS += -Ibench/lib
 $(CORE): $(B)/tests/core-%: $(B)/tests/core/%.o $(OBJ) $(CUOBJ) $(TESTLIB) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(PRODUCTS): $(B)/bench/products/bench.o $(FORMATS) $(OBJ) $(CUOBJ) $(KEEP)
-	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
-$(PAPER): $(B)/bench/papers/paper.o $(FORMATS) $(HELD) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
 $(BATCH): $(B)/bench/batch.o $(if $(HAVE_CUDA),$(B)/bench/batched.cu.o) $(OBJ) $(CUOBJ) $(KEEP)
 	$(call quiet,LD)$(LINK) -o $@ $^ $(PETSC_LIBS)
@@ -236,7 +232,7 @@ kernels: $(CU:%=$(B)/%.o)
 examples: $(EXAMPLES)
 tests: $(CORE) $(CUDA) $(TESTS)
 # everything, without running it; tools/gpu-pack reads the folder
-programs: all examples tests $(BENCH) $(PRODUCTS) $(PAPER) $(BATCH) $(SPGEMM)
+programs: all examples tests $(BENCH) $(PRODUCTS) $(BATCH) $(SPGEMM)
 	@echo $(B)
 
 # One place that knows how MPI programs are started here
@@ -274,7 +270,7 @@ fuzz: all $(B)/tests/fuzz
 bench: all $(BENCH) $(PRODUCTS) $(BATCH)
 	@$(CLEAN_ENV) LIB=$(HERE)/$(LIBRARY) BENCH=$(HERE)/$(B)/bench MPIEXEC="$(MPIEXEC)" bench/products/run $(ARGS)
 
-paper: all $(PAPER) $(B)/examples/bratu
+paper: all $(PRODUCTS) $(B)/examples/bratu
 	@$(CLEAN_ENV) BENCH=$(HERE)/$(B)/bench bench/papers/paper.py $(ARGS)
 
 solve: all $(B)/examples/bratu

@@ -22,10 +22,9 @@ sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
 sys.path += [str(BENCH / folder) for folder in (".", "lib", "solves", "papers")]
 import batch
-import paper
+import report
 import solvereport
 from published import TABLE_III
-from report import Report
 from results import mean, shortened
 from tables import key
 
@@ -255,8 +254,8 @@ def faster(name, ranks, kind, column="solve_gain", without=()):
 @functools.lru_cache(None)
 def formats(role):
     """Of the papers' matrices: on how many our types are the fastest or within 5 %, the mean ratio, and that of the matrices with node blocks and of the others"""
-    found = Report(str(ROOT / "docs/results/paper"), "paper.md", short=True).parts(["ours"])[role]["ours"]
-    return [found[k] for k in ("good", "mean", "block_mean", "rest_mean", "least") if k in found]
+    found = report.ours(report.tables(ROOT / "docs/results/paper", role))
+    return [found[k] for k in ("good", "mean", *(("block_mean", "rest_mean") if found["blocks"] else ()), "least")]
 
 
 def formats_least(role):
@@ -380,8 +379,9 @@ def speed_chart(target):
 
 # ---- pages
 
+
 def papers(target):
-    Report(str(ROOT / "docs/results/paper"), str(target), short=True).write(list(paper.EXPERIMENTS))
+    report.write(ROOT / "docs/results/paper", str(target))
 
 
 def batches(target):

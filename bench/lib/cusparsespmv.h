@@ -1,29 +1,36 @@
 /*
    cuSPARSE's products as baselines: CSR, COO, sliced ELL and BSR with their own arrays, and with the preprocessing that
-   cuSPARSE offers. As for a matrix type, the first product includes the copies to the GPU and the analysis.
+   cuSPARSE offers; SpMVOp, whose kernels are made for a matrix. As for a matrix type, the first product includes the copies to the GPU and the analysis.
 */
 #pragma once
 
-#include <petscmat.h>
+#include "csr.h"
 #include "device.h"
 
 #if defined(PETSC_HAVE_CUDA)
 
-typedef enum { CUSPARSE_CSR, CUSPARSE_COO, CUSPARSE_ELL, CUSPARSE_BSR } CuSparseKind;
+typedef enum { CUSPARSE_CSR, CUSPARSE_COO, CUSPARSE_ELL, CUSPARSE_BSR, CUSPARSE_OP } CuSparseKind;
+
+  #define CUSPARSE_HAS_OP (CUSPARSE_VERSION >= 12900)
 
 static const struct {
-  const char       *name, *viewed;
-  CuSparseKind      kind;
-  cusparseSpMVAlg_t alg;
-} CuSparseProducts[] = {{"cusparse:csr1", "CSR ALG1", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG1},
-                        {"cusparse:csr2", "CSR ALG2", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG2},
-                        {"cusparse:coo1", "COO ALG1", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG1},
-                        {"cusparse:coo2", "COO ALG2", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG2},
+  const char  *name, *viewed;
+  CuSparseKind kind;
+  int          alg; /* cusparseSpMVAlg_t or cusparseSpMVOpAlg_t */
+} CuSparseProducts[] = {
+    {"cusparse:csr1", "CSR ALG1", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG1},
+    {"cusparse:csr2", "CSR ALG2", CUSPARSE_CSR, CUSPARSE_SPMV_CSR_ALG2},
+    {"cusparse:coo1", "COO ALG1", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG1},
+    {"cusparse:coo2", "COO ALG2", CUSPARSE_COO, CUSPARSE_SPMV_COO_ALG2},
   #if CUDART_VERSION >= 12010
-                        {"cusparse:sell", "sliced ELL", CUSPARSE_ELL, CUSPARSE_SPMV_SELL_ALG1},
+    {"cusparse:sell", "sliced ELL", CUSPARSE_ELL, CUSPARSE_SPMV_SELL_ALG1},
   #endif
   #if CUDART_VERSION >= 13000
-                        {"cusparse:bsr", "BSR ALG1", CUSPARSE_BSR, CUSPARSE_SPMV_BSR_ALG1}
+    {"cusparse:bsr", "BSR ALG1", CUSPARSE_BSR, CUSPARSE_SPMV_BSR_ALG1},
+  #endif
+  #if CUSPARSE_HAS_OP
+    {"cusparse:op1", "SpMVOp ALG1", CUSPARSE_OP, CUSPARSE_SPMVOP_ALG1},
+    {"cusparse:op2", "SpMVOp ALG2", CUSPARSE_OP, CUSPARSE_SPMVOP_ALG2},
   #endif
 };
 
@@ -39,6 +46,10 @@ struct _n_CuSparseMatrix {
   void                *row, *col, *value, *buffer;
   cusparseSpMatDescr_t M;
   cusparseDnVecDescr_t x, y;
+  #if CUSPARSE_HAS_OP
+  cusparseSpMVOpDescr_t op;
+  cusparseSpMVOpPlan_t  plan;
+  #endif
 };
 
 /* The number of entries that sliced ELL stores for the first r rows, which is a multiple of the slice height or the
@@ -99,11 +110,10 @@ static PetscErrorCode CuSparseBlockSize(PetscInt m, PetscInt n, const PetscInt i
    or BSR is too large */
 static PetscErrorCode CuSparseMatCreate(Mat A, const char *name, CuSparseMatrix *B)
 {
-  const PetscInt *i, *j;
-  PetscInt        m;
-  PetscInt64      stored;
-  PetscBool       done, fits;
-  CuSparseMatrix  b;
+  SpMVCSR        csr;
+  PetscInt64     stored;
+  PetscBool      is, fits = PETSC_TRUE;
+  CuSparseMatrix b;
 
   PetscFunctionBeginUser;
   PetscCall(CuSparseOpen());
@@ -111,22 +121,21 @@ static PetscErrorCode CuSparseMatCreate(Mat A, const char *name, CuSparseMatrix 
   b->A       = A;
   b->product = -1;
   for (int k = 0; k < (int)PETSC_STATIC_ARRAY_LENGTH(CuSparseProducts); k++) {
-    PetscCall(PetscStrcmp(name, CuSparseProducts[k].name, &done));
-    if (done) b->product = k;
+    PetscCall(PetscStrcmp(name, CuSparseProducts[k].name, &is));
+    if (is) b->product = k;
   }
   PetscCheck(b->product >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE,
-             "%s is none of cuSPARSE's products here: csr1, csr2, coo1, coo2, sell, bsr", name);
-  PetscCall(MatGetSize(A, &b->m, &b->n));
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "The matrix does not show its rows");
-  b->nz  = i[b->m];
-  stored = CuSparseProducts[b->product].kind == CUSPARSE_ELL ? CuSparseStored(b->m, i) : b->nz;
-  fits   = PETSC_TRUE;
+             "%s is none of cuSPARSE's products here: csr1, csr2, coo1, coo2, sell, bsr, op1, op2", name);
+  PetscCall(MatGetCSR(A, &csr));
+  b->m   = csr.m;
+  b->n   = csr.n;
+  b->nz  = csr.i[csr.m];
+  stored = CuSparseProducts[b->product].kind == CUSPARSE_ELL ? CuSparseStored(b->m, csr.i) : b->nz;
   if (CuSparseProducts[b->product].kind == CUSPARSE_BSR) {
-    PetscCall(CuSparseBlockSize(b->m, b->n, i, j, &b->block, &stored));
+    PetscCall(CuSparseBlockSize(b->m, b->n, csr.i, csr.j, &b->block, &stored));
     fits = (PetscBool)(b->block > 1);
   }
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCall(MatRestoreCSR(A, &csr));
   if (!fits || stored > 5 * (PetscInt64)b->nz || stored > PETSC_MAX_INT) {
     PetscCall(PetscFree(b));
     b = NULL;
@@ -248,37 +257,58 @@ static PetscErrorCode CuSparseSetUpBSR(CuSparseMatrix b, const PetscInt i[], con
 }
   #endif
 
+  #if CUSPARSE_HAS_OP
+/* z = A x + y, with y and z the same vector */
+static PetscErrorCode CuSparseSetUpOp(CuSparseMatrix b)
+{
+  const cusparseSpMVOpAlg_t alg = (cusparseSpMVOpAlg_t)CuSparseProducts[b->product].alg;
+  size_t                    bytes;
+
+  PetscFunctionBeginUser;
+  PetscCallCUSPARSE(cusparseSpMVOp_bufferSize(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, b->M, b->x, b->y, b->y,
+                                              CuSparseScalar, alg, &bytes));
+  PetscCallCUDA(cudaMalloc(&b->buffer, PetscMax(bytes, 1)));
+  PetscCallCUSPARSE(cusparseSpMVOp_createDescr(CuSparseHandle, &b->op, CUSPARSE_OPERATION_NON_TRANSPOSE, b->M, b->x,
+                                               b->y, b->y, CuSparseScalar, alg, b->buffer));
+  PetscCallCUSPARSE(cusparseSpMVOp_createPlan(CuSparseHandle, b->op, &b->plan, NULL, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+  #endif
+
 static PetscErrorCode CuSparseSetUp(CuSparseMatrix b, void *x, void *y)
 {
-  const cusparseSpMVAlg_t alg = CuSparseProducts[b->product].alg;
-  const PetscInt         *i, *j;
-  const PetscScalar      *a;
-  PetscInt                m;
-  PetscBool               done;
+  const CuSparseKind      kind = CuSparseProducts[b->product].kind;
+  const cusparseSpMVAlg_t alg  = (cusparseSpMVAlg_t)CuSparseProducts[b->product].alg;
+  SpMVCSR                 csr;
   size_t                  bytes;
 
   PetscFunctionBeginUser;
-  PetscCall(MatGetRowIJ(b->A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  PetscCall(MatSeqAIJGetArrayRead(b->A, &a));
-  switch (CuSparseProducts[b->product].kind) {
-  case CUSPARSE_CSR: PetscCall(CuSparseSetUpCSR(b, i, j, a)); break;
-  case CUSPARSE_COO: PetscCall(CuSparseSetUpCOO(b, i, j, a)); break;
+  PetscCall(MatGetCSR(b->A, &csr));
+  switch (kind) {
+  case CUSPARSE_CSR:
+  case CUSPARSE_OP: PetscCall(CuSparseSetUpCSR(b, csr.i, csr.j, csr.a)); break;
+  case CUSPARSE_COO: PetscCall(CuSparseSetUpCOO(b, csr.i, csr.j, csr.a)); break;
   case CUSPARSE_ELL:
   #if CUDART_VERSION >= 12010
-    PetscCall(CuSparseSetUpELL(b, i, j, a));
+    PetscCall(CuSparseSetUpELL(b, csr.i, csr.j, csr.a));
   #endif
     break;
   case CUSPARSE_BSR:
   #if CUDART_VERSION >= 13000
-    PetscCall(CuSparseSetUpBSR(b, i, j, a));
+    PetscCall(CuSparseSetUpBSR(b, csr.i, csr.j, csr.a));
   #endif
     break;
   }
-  PetscCall(MatSeqAIJRestoreArrayRead(b->A, &a));
-  PetscCall(MatRestoreRowIJ(b->A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCall(MatRestoreCSR(b->A, &csr));
   b->A = NULL;
   PetscCallCUSPARSE(cusparseCreateDnVec(&b->x, b->n, x, CuSparseScalar));
   PetscCallCUSPARSE(cusparseCreateDnVec(&b->y, b->m, y, CuSparseScalar));
+  #if CUSPARSE_HAS_OP
+  if (kind == CUSPARSE_OP) {
+    PetscCall(CuSparseSetUpOp(b));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  #endif
   PetscCallCUSPARSE(cusparseSpMV_bufferSize(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x,
                                             &CuSparseZero, b->y, CuSparseScalar, alg, &bytes));
   PetscCallCUDA(cudaMalloc(&b->buffer, PetscMax(bytes, 1)));
@@ -305,8 +335,14 @@ static PetscErrorCode CuSparseMatMult(CuSparseMatrix b, Vec xx, Vec yy)
   if (b->A) PetscCall(CuSparseSetUp(b, (void *)x, y));
   PetscCallCUSPARSE(cusparseDnVecSetValues(b->x, (void *)x));
   PetscCallCUSPARSE(cusparseDnVecSetValues(b->y, y));
-  PetscCallCUSPARSE(cusparseSpMV(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x,
-                                 &CuSparseZero, b->y, CuSparseScalar, CuSparseProducts[b->product].alg, b->buffer));
+  #if CUSPARSE_HAS_OP
+  if (b->plan)
+    PetscCallCUSPARSE(cusparseSpMVOp(CuSparseHandle, b->plan, &CuSparseOne, &CuSparseZero, b->x, b->y, b->y));
+  else
+  #endif
+    PetscCallCUSPARSE(cusparseSpMV(CuSparseHandle, CUSPARSE_OPERATION_NON_TRANSPOSE, &CuSparseOne, b->M, b->x,
+                                   &CuSparseZero, b->y, CuSparseScalar,
+                                   (cusparseSpMVAlg_t)CuSparseProducts[b->product].alg, b->buffer));
   PetscCall(VecCUDARestoreArrayWrite(yy, &y));
   PetscCall(VecCUDARestoreArrayRead(xx, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -318,6 +354,10 @@ static PetscErrorCode CuSparseMatDestroy(CuSparseMatrix *B)
 
   PetscFunctionBeginUser;
   if (!b) PetscFunctionReturn(PETSC_SUCCESS);
+  #if CUSPARSE_HAS_OP
+  if (b->plan) PetscCallCUSPARSE(cusparseSpMVOp_destroyPlan(b->plan));
+  if (b->op) PetscCallCUSPARSE(cusparseSpMVOp_destroyDescr(b->op));
+  #endif
   if (b->M) PetscCallCUSPARSE(cusparseDestroySpMat(b->M));
   if (b->x) PetscCallCUSPARSE(cusparseDestroyDnVec(b->x));
   if (b->y) PetscCallCUSPARSE(cusparseDestroyDnVec(b->y));

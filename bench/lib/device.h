@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include "timing.h"
 #if defined(PETSC_HAVE_CUDA)
+  #define CUSPARSE_ENABLE_EXPERIMENTAL_API /* SpMVOp */
   #include <petscdevice_cuda.h>
   #include <cusparse.h>
 

@@ -18,116 +18,74 @@ typedef struct {
   PetscScalar *a;
 } Rows;
 
-typedef struct { /* consecutive rows, handled by one thread */
-  PetscInt     first, end;
-  size_t       n, max;
-  PetscInt    *j;
-  PetscScalar *a;
-} RowsPart;
+#define ROWS_AT_ONCE 4096 /* of a thread */
 
 typedef struct {
   const Spec *spec;
-  PetscInt    first;
+  PetscInt    first, next;
   Rows       *rows;
-  RowsPart   *part;
-  int         parts, next;
-  PetscBool   copy; /* copy from the parts to the matrix */
 } RowsJob;
 
-static void RowsGeneratePart(const RowsJob *job, RowsPart *p)
-{
-  const Spec *s = job->spec;
-  Row         r = {0, 0, 0, NULL};
-
-  for (PetscInt k = p->first; k < p->end; k++) {
-    RowGenerate(s, job->first + k, &r);
-    job->rows->i[k + 1] = r.n;
-    if (p->n + (size_t)r.n > p->max) {
-      p->max = PetscMax(p->n + (size_t)r.n, p->max + p->max / 2 + 1024);
-      p->j   = (PetscInt *)PatternRealloc(p->j, p->max * sizeof(*p->j));
-      p->a   = (PetscScalar *)PatternRealloc(p->a, p->max * sizeof(*p->a));
-    }
-    if (r.n) memcpy(p->j + p->n, r.col, (size_t)r.n * sizeof(*r.col));
-    for (PetscInt e = 0; e < r.n; e++) {
-      PetscScalar *value = p->a + p->n++;
-
-      *value = RowValue(s, job->first + k, e, &r);
-#if defined(PETSC_USE_COMPLEX)
-      if (!s->generator->value) *value += PETSC_i * (RandomReal(&r.random) - 0.5);
-#endif
-    }
-  }
-  RowFree(&r);
-}
-
+/* Generates rows: only their lengths, or their entries where there is room for them */
 static void *RowsWork(void *ctx)
 {
   RowsJob *job = (RowsJob *)ctx;
+  Rows    *R   = job->rows;
+  Row      r   = {0, 0, 0, NULL};
 
-  for (int k; (k = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->parts;) {
-    RowsPart *p = &job->part[k];
+  for (PetscInt k; (k = __atomic_fetch_add(&job->next, ROWS_AT_ONCE, __ATOMIC_RELAXED)) < R->m;) {
+    for (const PetscInt end = PetscMin(R->m, k + ROWS_AT_ONCE); k < end; k++) {
+      RowGenerate(job->spec, job->first + k, &r);
+      if (!R->j) R->i[k + 1] = r.n;
+      for (PetscInt e = 0; R->j && e < r.n; e++) {
+        const PetscInt at = R->i[k] + e;
 
-    if (job->copy) {
-      if (p->n) {
-        memcpy(job->rows->j + job->rows->i[p->first], p->j, p->n * sizeof(*p->j));
-        memcpy(job->rows->a + job->rows->i[p->first], p->a, p->n * sizeof(*p->a));
+        R->j[at] = r.col[e];
+        R->a[at] = RowValue(job->spec, job->first + k, e, &r);
+#if defined(PETSC_USE_COMPLEX)
+        if (!job->spec->generator->value) R->a[at] += PETSC_i * (RandomReal(&r.random) - 0.5);
+#endif
       }
-      free(p->j);
-      free(p->a);
-    } else
-      RowsGeneratePart(job, p);
+    }
   }
+  RowFree(&r);
   return NULL;
 }
 
-/* Runs work(job) on the given number of threads */
-static void RowsThreads(int threads, void *(*work)(void *), void *job)
+static void RowsRun(const Spec *s, PetscInt first, int threads, Rows *R)
 {
+  RowsJob   job = {s, first, 0, R};
   pthread_t id[64];
   int       started = 0;
 
-  while (started < PetscMin(threads, 64) - 1 && !pthread_create(&id[started], NULL, work, job)) started++;
-  (void)(*work)(job);
+  while (started < PetscMin(threads, 64) - 1 && !pthread_create(&id[started], NULL, RowsWork, &job)) started++;
+  (void)RowsWork(&job);
   for (int k = 0; k < started; k++) (void)pthread_join(id[k], NULL);
 }
 
-/* Generates m rows from `first` on; the result is the same for any number of threads. It does not call PETSc, so it may
-   itself run in a thread */
+/* Generates m rows from `first` on, each twice: the lengths come first. The result is the same for any number of
+   threads */
 static void RowsCreate(const Spec *s, PetscInt first, PetscInt m, int threads, Rows *R)
 {
-  RowsJob  job = {s, first, R, NULL, threads > 1 ? 16 * threads : 1, 0, PETSC_FALSE};
-  uint64_t nz  = 0;
+  uint64_t nz = 0;
 
-  R->m     = m;
-  R->i     = (PetscInt *)PatternRealloc(NULL, ((size_t)m + 1) * sizeof(*R->i));
-  R->i[0]  = 0;
-  job.part = (RowsPart *)PatternRealloc(NULL, (size_t)job.parts * sizeof(*job.part));
-  memset(job.part, 0, (size_t)job.parts * sizeof(*job.part));
-  for (int k = 0; k < job.parts; k++) {
-    job.part[k].first = (PetscInt)((int64_t)m * k / job.parts);
-    job.part[k].end   = (PetscInt)((int64_t)m * (k + 1) / job.parts);
+  memset(R, 0, sizeof(*R));
+  R->m    = m;
+  R->i    = (PetscInt *)PatternRealloc(NULL, ((size_t)m + 1) * sizeof(*R->i));
+  R->i[0] = 0;
+  RowsRun(s, first, threads, R);
+  for (PetscInt k = 0; k < m; k++) {
+    nz += (uint64_t)R->i[k + 1];
+    R->i[k + 1] = (PetscInt)nz;
   }
-  RowsThreads(threads, RowsWork, &job);
-  for (int k = 0; k < job.parts; k++) nz += job.part[k].n;
   if (nz > (uint64_t)PETSC_MAX_INT) {
-    for (int k = 0; k < job.parts; k++) {
-      free(job.part[k].j);
-      free(job.part[k].a);
-    }
     free(R->i);
-    memset(R, 0, sizeof(*R));
-  } else if (job.parts == 1) { /* no copy */
-    R->j = (PetscInt *)PatternRealloc(job.part[0].j, ((size_t)nz + 1) * sizeof(*R->j));
-    R->a = (PetscScalar *)PatternRealloc(job.part[0].a, ((size_t)nz + 1) * sizeof(*R->a));
-  } else {
-    R->j     = (PetscInt *)PatternRealloc(NULL, ((size_t)nz + 1) * sizeof(*R->j));
-    R->a     = (PetscScalar *)PatternRealloc(NULL, ((size_t)nz + 1) * sizeof(*R->a));
-    job.copy = PETSC_TRUE;
-    job.next = 0;
+    R->i = NULL;
+    return;
   }
-  for (PetscInt k = 0; R->i && k < m; k++) R->i[k + 1] += R->i[k];
-  if (job.copy) RowsThreads(threads, RowsWork, &job);
-  free(job.part);
+  R->j = (PetscInt *)PatternRealloc(NULL, ((size_t)nz + 1) * sizeof(*R->j));
+  R->a = (PetscScalar *)PatternRealloc(NULL, ((size_t)nz + 1) * sizeof(*R->a));
+  RowsRun(s, first, threads, R);
 }
 
 static void RowsFree(Rows *R)

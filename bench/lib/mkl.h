@@ -5,7 +5,7 @@
 */
 #pragma once
 
-#include <petscmat.h>
+#include "csr.h"
 
 typedef struct {
   int type, mode, diag;
@@ -73,19 +73,13 @@ static PetscErrorCode MKLOpen(const char *path)
 /* A is a sequential AIJ matrix and must outlive the result, which uses its arrays */
 static PetscErrorCode MKLMatCreate(Mat A, MKLMatrix *B)
 {
-  const PetscInt    *i, *j;
-  const PetscScalar *a;
-  PetscInt           m, n;
-  PetscBool          done;
+  SpMVCSR csr;
 
   PetscFunctionBeginUser;
-  PetscCall(MatGetSize(A, NULL, &n));
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "The matrix does not show its rows");
-  PetscCall(MatSeqAIJGetArrayRead(A, &a));
-  MKLCall((*MKL.create)(B, 0, m, n, (PetscInt *)i, (PetscInt *)i + 1, (PetscInt *)j, (PetscScalar *)a));
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCall(MatGetCSR(A, &csr));
+  MKLCall((*MKL.create)(B, 0, csr.m, csr.n, (PetscInt *)csr.i, (PetscInt *)csr.i + 1, (PetscInt *)csr.j,
+                        (PetscScalar *)csr.a));
+  PetscCall(MatRestoreCSR(A, &csr));
   MKLCall((*MKL.hint)(*B, MKL_NO_TRANSPOSE, MKLGeneral, 1000));
   MKLCall((*MKL.optimize)(*B));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -166,7 +166,7 @@ class Runs:
 
     def left(self):
         """Seconds until the limit"""
-        return self.args.limit - (time.time() - self.begin) if self.args.limit else 1e9
+        return self.args.limit - (time.time() - self.begin) if self.args.limit else 1e6
 
     def where(self, devices):
         return f"{devices} GPUs" if devices else f"{os.cpu_count()} cores"

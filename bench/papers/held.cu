@@ -1,37 +1,10 @@
 /*
-  Kernels of the papers' experiments that are not formats: STREAM, and EVC-HYB's kernel with an operand held constant.
+  EVC-HYB's kernel with an operand held constant, or with x loaded in other ways.
 */
 #include "held.h"
 #include "mat/impls/evchyb/paper.cuh"
 
 using namespace spmv;
-
-// ------------------------------------------------------------------------------------------------ STREAM
-
-template <int KERNEL>
-static __global__ void stream_kernel(int64_t n, double scalar, double *__restrict__ a, double *__restrict__ b,
-                                     double *__restrict__ c)
-{
-  for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) {
-    if (KERNEL == 0) c[k] = a[k];
-    if (KERNEL == 1) b[k] = scalar * c[k];
-    if (KERNEL == 2) c[k] = a[k] + b[k];
-    if (KERNEL == 3) a[k] = b[k] + scalar * c[k];
-  }
-}
-
-cudaError_t StreamCUDA(int kernel, int64_t n, double scalar, double *a, double *b, double *c, cudaStream_t stream)
-{
-  auto of = kernel == 0   ? stream_kernel<0>
-            : kernel == 1 ? stream_kernel<1>
-            : kernel == 2 ? stream_kernel<2>
-                          : stream_kernel<3>;
-  of<<<(unsigned)((n + 255) / 256), 256, 0, stream>>>(n, scalar, a, b, c);
-  return cudaGetLastError();
-}
-
-// ------------------------------------------------------------------------------------------------ EVC-HYB with an
-// operand held constant
 
 /*
   The library's own kernels with a different arithmetic: an operand that is held constant is 1. The compiler removes the

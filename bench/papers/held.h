@@ -1,5 +1,5 @@
 /*
-  Kernels of the papers' experiments that are not formats (held.cu).
+  EVC-HYB's kernel with an operand held constant, or with x loaded in other ways (held.cu): experiments of its paper.
 */
 #pragma once
 
@@ -19,7 +19,3 @@ PETSC_INTERN SpMVCudaSetUp SpMVCudaSELLPSetUp;
 PETSC_INTERN SpMVCudaSetUp SpMVCudaEVCHYBSetUp;
 /* of a store of EVC-HYB's published kernel: products leave y in the order of the sorted rows ("without reordering") */
 PETSC_INTERN cudaError_t EVCHYBLeaveSorted(SpMVCudaStore);
-
-/* One of STREAM's kernels, see stream.h */
-PETSC_INTERN cudaError_t StreamCUDA(int kernel, int64_t n, double scalar, double *a, double *b, double *c,
-                                    cudaStream_t);

@@ -1,7 +1,6 @@
 """What the papers print, as numbers; docs/results/paper.md compares it with what is measured here"""
 
-# Table III of the SELL-P paper, seconds on a K40c (MKL: two Xeon E5-2670)
-TABLE_III_COLUMNS = ["MKL-CSR", "CSR", "ELLPACK", "SELL-P", "CUSPARSE-CSR", "CUSPARSE-HYB"]
+# Table III of the SELL-P paper, seconds on a K40c of CSR of MKL (two Xeon E5-2670), CSR, ELLPACK, SELL-P, and cuSPARSE's CSR and HYB
 TABLE_III = {
     "audikw_1": [4.55e-02, 8.94e-02, 3.56e-02, 7.02e-03, 7.08e-03, 8.79e-03],
     "bone010": [2.45e-02, 5.10e-02, 5.50e-03, 4.28e-03, 6.15e-03, 3.80e-03],
@@ -55,29 +54,6 @@ TABLE_3 = {
     "Stanford_Berkeley": (678400, 3638208, 4028832, 1.10, "HYB"),
     "RM07R": (311776, 24249408, 13792384, 1.54, "CSR"),
 }
-TABLE_2 = {"copy": 182.75, "scale": 182.75, "add": 180.93, "triad": 180.93}  # of the same paper: STREAM, GB/s on a K20X
-# Table II of the SELL-P paper, audikw_1 on a K40c
-TABLE_II = [
-    ("time", "7.02 ms"),
-    ("blocks", "343 x 344"),
-    ("threads a block", "8 x 8"),
-    ("registers a thread", "40"),
-    ("DRAM read", "212.59 GB/s"),
-    ("DRAM write", "1.34 GB/s"),
-    ("shared memory a block", "512 kB"),
-    ("shared memory, load", "25.78 GB/s"),
-    ("shared memory, store", "17.19 GB/s"),
-    ("L2 read, and all traffic", "24.36 GB/s"),
-    ("L2 write", "1.07 GB/s"),
-    ("L2 hits", "30.34 %"),
-    ("shared memory efficiency", "100 %"),
-    ("warp execution efficiency", "100 %"),
-    ("instructions a warp", "250,053"),
-    ("issued instructions a cycle", "1.30"),
-    ("executed instructions a cycle", "0.75"),
-    ("occupancy", "0.47"),
-    ("multiprocessors active", "99.8 %"),
-]
 SMALL = 60e6  # bytes of values and columns: no matrix of Table III has between 50 and 90 MB, and a device's L2 cache holds the smaller ones
 
 MATRICES = list(TABLE_III) + [m for m in TABLE_3 if m not in TABLE_III]  # the 38 of the two papers on formats

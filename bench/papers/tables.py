@@ -1,13 +1,7 @@
-"""A measurement's CSV file: rows by matrix and format, and means of them"""
+"""The rows of a measurement by matrix and format"""
 
-import math
 import os
 import re
-
-
-def on_host(device):
-    """Of the name that a device's files begin with"""
-    return device.split("-")[0] == "host"
 
 
 def key(name):
@@ -15,56 +9,48 @@ def key(name):
     return re.sub(r"\.mtx$", "", re.sub(r"^twin:", "", name if ":" in name else os.path.basename(name)))
 
 
+def value(row, column):
+    try:
+        return float(row[column])
+    except (KeyError, ValueError, TypeError):
+        return 0.0
+
+
 class Table:
     """The rows of a measurement by matrix and format; products that were wrong have no time"""
 
-    def __init__(self, device, rows):
-        self.rows, self.host = rows, on_host(device)
-        self.flops = 8 if "complex" in device.split("-") else 2
-        self.wrong = [f"{r.get('format')} on {key(r['matrix'])}" for r in rows if self.value(r, "error") > 1]
+    def __init__(self, rows):
+        self.rows = rows
         self.matrices = list(dict.fromkeys(key(r["matrix"]) for r in rows))
-        kind = "format" if "format" in rows[0] else "type"
-        self.at = {(key(r["matrix"]), r[kind]): r for r in rows}
-        self.formats = list(dict.fromkeys(r[kind] for r in rows))
-
-    @staticmethod
-    def value(row, column):
-        try:
-            return float(row[column])
-        except (KeyError, ValueError, TypeError):
-            return 0.0
+        self.formats = list(dict.fromkeys(r["format"] for r in rows))
+        self.at = {(key(r["matrix"]), r["format"]): r for r in rows}
 
     def number(self, matrix, form, column):
-        return self.value(self.at.get((matrix, form)), column)
+        return value(self.at.get((matrix, form)), column)
 
     def seconds(self, matrix, form):
         """The median; on the host, which others may use, the least"""
         r = self.at.get((matrix, form), {})
-        return 0.0 if self.value(r, "error") > 1 else self.value(r, "least" if r.get("device") == "host" else "seconds")
-
-    def above(self, matrix, form):
-        """How far the median is above the least, percent"""
-        r = self.at.get((matrix, form))
-        return 100 * (self.value(r, "seconds") / self.value(r, "least") - 1) if self.value(r, "least") else 0.0
+        return 0.0 if value(r, "error") > 1 else value(r, "least" if r.get("device") == "host" else "seconds")
 
     def entries(self, matrix):
         return next((float(r["entries"]) for r in self.rows if key(r["matrix"]) == matrix), 0.0)
 
+    def per_row(self, matrix):
+        return next(float(r["entries"]) / float(r["rows"]) for r in self.rows if key(r["matrix"]) == matrix)
+
     def gflops(self, matrix, form):
         s = self.seconds(matrix, form)
-        return 1e-9 * self.flops * self.entries(matrix) / s if s else 0.0
+        return 2e-9 * self.entries(matrix) / s if s else 0.0
 
     def best(self, matrix, forms):
         """(seconds, format) of the fastest"""
         return min(((self.seconds(matrix, f), f) for f in forms if self.seconds(matrix, f) > 0), default=(0.0, ""))
 
-    def label(self, matrix):
-        r = next(r for r in self.rows if key(r["matrix"]) == matrix)
-        return matrix + ("" if r["origin"] == "file" else " (twin)" if r["origin"] == "twin" else " *")
+    def ratios(self, names, a, b):
+        """How many times as long a takes as b"""
+        return [self.seconds(m, a) / self.seconds(m, b) for m in names if self.seconds(m, a) and self.seconds(m, b)]
 
-
-def correlation(a, b):
-    """Of the logarithms"""
-    a, b = [math.log(v) for v in a], [math.log(v) for v in b]
-    p, q = sum(a) / len(a), sum(b) / len(b)
-    return sum((x - p) * (y - q) for x, y in zip(a, b)) / (math.sqrt(sum((x - p) ** 2 for x in a) * sum((y - q) ** 2 for y in b)) or 1)
+    def copy(self):
+        """The bandwidth of a copy on the GPU, GB/s"""
+        return 1e-9 * float(self.rows[0]["copy"])

@@ -1,131 +1,110 @@
 /*
-   The formats of formats/formats.h as contenders of a benchmark: made of a sequential AIJ matrix, multiplied on the host
-   or on the GPU.
+   The formats of formats/formats.h as contenders of a benchmark on the GPU: made of a sequential AIJ matrix.
 */
 #pragma once
 
+#include "csr.h"
 #include "device.h"
 #include "formats/formats.h"
 
-typedef struct {
-  const Baseline *form; /* NULL: none */
-  Stored          S;    /* on the device or on the host */
 #if defined(PETSCSPMV_HAVE_CUDA)
-  void *csr[3]; /* the arrays that CSR borrows */
-#endif
+typedef struct {
+  Baseline form; /* name NULL: none */
+  Stored   S;    /* on the device */
 } BaselineMat;
 
-#if defined(PETSCSPMV_HAVE_CUDA)
-/* Copies the arrays of a matrix to the GPU, into memory that the caller frees */
-static inline PetscErrorCode CSRToDevice(const SpMVCSR *csr, void *on[3], SpMVCudaCSR *device)
+/* The arrays of the matrix that is measured, on the GPU, of which formats are made */
+static struct {
+  void       *at[3]; /* NULL: not there */
+  SpMVCudaCSR device;
+} BaselineCSR;
+
+/* Copies the arrays of a matrix to the GPU, unless they are there */
+static inline PetscErrorCode BaselineCSRCreate(Mat A)
 {
-  const size_t      nz       = (size_t)csr->i[csr->m];
-  const void *const host[3]  = {csr->i, csr->j, csr->a};
-  const size_t      bytes[3] = {((size_t)csr->m + 1) * sizeof(*csr->i), nz * sizeof(*csr->j), nz * sizeof(*csr->a)};
+  SpMVCSR csr;
 
   PetscFunctionBeginUser;
-  for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&on[k], bytes[k] + 16));
-  PetscCallCUDA(SpMVCudaUpload(3, on, host, bytes));
-  PetscCall(PetscMemzero(device, sizeof(*device)));
-  device->m           = csr->m;
-  device->n           = csr->n;
-  device->nnz         = csr->i[csr->m];
-  device->i           = on[0];
-  device->j           = on[1];
-  device->a           = (const PetscScalar *)on[2];
-  device->index_bytes = (int)sizeof(PetscInt);
+  if (BaselineCSR.at[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetCSR(A, &csr));
+  {
+    const size_t      nz       = (size_t)csr.i[csr.m];
+    const void *const host[3]  = {csr.i, csr.j, csr.a};
+    const size_t      bytes[3] = {((size_t)csr.m + 1) * sizeof(*csr.i), nz * sizeof(*csr.j), nz * sizeof(*csr.a)};
+
+    for (int k = 0; k < 3; k++) PetscCallCUDA(cudaMalloc(&BaselineCSR.at[k], bytes[k] + 16));
+    PetscCallCUDA(SpMVCudaUpload(3, BaselineCSR.at, host, bytes));
+  }
+  BaselineCSR.device = (SpMVCudaCSR){.m           = csr.m,
+                                     .n           = csr.n,
+                                     .nnz         = csr.i[csr.m],
+                                     .i           = BaselineCSR.at[0],
+                                     .j           = BaselineCSR.at[1],
+                                     .a           = (const PetscScalar *)BaselineCSR.at[2],
+                                     .index_bytes = (int)sizeof(PetscInt)};
+  PetscCall(MatRestoreCSR(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif
 
-/* The format of this name, if it has a product here */
-static inline const Baseline *BaselineFind(const char *name)
+/* After the formats that were made of them */
+static inline PetscErrorCode BaselineCSRDestroy(void)
 {
-  for (int k = 0; k < BaselineCount; k++) {
-    PetscBool here = (PetscBool)(Baselines[k].mult != NULL);
-
-#if defined(PETSCSPMV_HAVE_CUDA)
-    if (DeviceOn) here = (PetscBool)(Baselines[k].cuda != NULL);
-#endif
-    if (here && !strcmp(name, Baselines[k].name)) return &Baselines[k];
+  PetscFunctionBeginUser;
+  for (int k = 0; k < 3; k++) {
+    PetscCallCUDA(cudaFree(BaselineCSR.at[k]));
+    BaselineCSR.at[k] = NULL;
   }
-  return NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A must exist as long as the format. No format if there would be too much padding */
+/* The format of this name, if there is one; csr5:N is CSR5 with sigma = N */
+static inline PetscErrorCode BaselineFind(const char *name, Baseline *form, PetscBool *found)
+{
+  PetscFunctionBeginUser;
+  *found = PETSC_FALSE;
+  for (int k = 0; k < BaselineCount && DeviceOn && !*found; k++) {
+    int sigma = 0, end = 0;
+
+    *form  = Baselines[k];
+    *found = (PetscBool)!strcmp(name, form->name);
+    if (!*found && !strcmp(form->name, "csr5") && sscanf(name, "csr5:%d%n", &sigma, &end) == 1) {
+      PetscCheck(!name[end] && sigma >= 1 && sigma <= 32, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+                 "-types: %s: sigma must be 1 to 32, as in csr5:16", name);
+      form->parameter = (PetscInt)sigma;
+      *found          = PETSC_TRUE;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A must exist as long as the format; its arrays are on the GPU: BaselineCSRCreate(). No format if there would be too
+   much padding */
 static inline PetscErrorCode BaselineMatCreate(Mat A, const Baseline *form, BaselineMat *B)
 {
-  SpMVCSR   csr;
-  PetscInt  m;
-  PetscBool done;
+  SpMVCSR csr;
+  Stored  structure;
+  double  room;
 
   PetscFunctionBeginUser;
-  PetscCall(MatGetSize(A, &csr.m, &csr.n));
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr.i, &csr.j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "The matrix does not show its rows");
-  PetscCall(MatSeqAIJGetArrayRead(A, &csr.a));
-  PetscCall(StoredCreate(form, &csr, &B->S));
-  if (B->S.stored < 0)
-    PetscCall(StoredDestroy(&B->S));
-  else {
-    B->form = form;
-#if defined(PETSCSPMV_HAVE_CUDA)
-    if (DeviceOn) {
-      SpMVCudaCSR on;
-      Stored      structure = B->S;
-
-      PetscCall(CSRToDevice(&csr, B->csr, &on));
-      PetscCallCUDA(StoredUpload(&structure, &on, &B->S, Device.stream));
-      for (int k = 0; k < 3 && !B->S.borrowed; k++) {
-        PetscCallCUDA(cudaFree(B->csr[k]));
-        B->csr[k] = NULL;
-      }
-      PetscCall(StoredDestroy(&structure));
-    } else
-#endif
-      PetscCall(StoredFill(&B->S, &csr));
+  PetscCall(DeviceFreeMemory(&room));
+  PetscCall(MatGetCSR(A, &csr));
+  PetscCall(StoredCreate(form, &csr, &structure));
+  if (structure.stored >= 0 && StoredBytes(&structure) < 0.9 * room) {
+    B->form = *form;
+    PetscCallCUDA(StoredUpload(&structure, &BaselineCSR.device, &B->S, Device.stream));
   }
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &csr.a));
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr.i, &csr.j, &done));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static inline PetscErrorCode BaselineMatMult(const BaselineMat *B, Vec xx, Vec yy)
-{
-  const PetscScalar *x;
-  PetscScalar       *y;
-
-  PetscFunctionBeginUser;
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (DeviceOn) {
-    PetscCall(VecCUDAGetArrayRead(xx, &x));
-    PetscCall(VecCUDAGetArrayWrite(yy, &y));
-    PetscCallCUDA((*B->form->cuda)(&B->S, x, y, Device.stream));
-    PetscCall(VecCUDARestoreArrayWrite(yy, &y));
-    PetscCall(VecCUDARestoreArrayRead(xx, &x));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
-  PetscCall(VecGetArrayRead(xx, &x));
-  PetscCall(VecGetArrayWrite(yy, &y));
-  (*B->form->mult)(&B->S, x, y);
-  PetscCall(VecRestoreArrayWrite(yy, &y));
-  PetscCall(VecRestoreArrayRead(xx, &x));
+  PetscCall(StoredDestroy(&structure));
+  PetscCall(MatRestoreCSR(A, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static inline PetscErrorCode BaselineMatDestroy(BaselineMat *B)
 {
   PetscFunctionBeginUser;
-  if (!B->form) PetscFunctionReturn(PETSC_SUCCESS);
-#if defined(PETSCSPMV_HAVE_CUDA)
-  if (DeviceOn) {
-    PetscCallCUDA(cudaDeviceSynchronize());
-    PetscCallCUDA(StoredRelease(&B->S));
-    for (int k = 0; k < 3; k++) PetscCallCUDA(cudaFree(B->csr[k]));
-  } else
-#endif
-    PetscCall(StoredDestroy(&B->S));
-  B->form = NULL;
+  if (!B->form.name) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCallCUDA(StoredRelease(&B->S));
+  B->form.name = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#endif

@@ -7,12 +7,14 @@ static char help[] =
   -transpose       : MatMultTranspose() instead (without MKL and cusparse:...)\n\
   -quick           : a set of small matrices and few repetitions, to check that everything works\n\
   -types <aij,aijperm,sell,sellp,evchyb> : matrix types, each alone or with its own options, as in 'sellp:-mat_sellp_sigma 1'. On a GPU also\n\
-                     cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr (one rank), and sellcuda. aij, on a GPU aijcusparse, is always among them:\n\
-                     the others are compared with it\n\
-                     Also formats of other papers (one rank): coo, coo-segmented, coo-balanced, csr-scalar, csr-vector, ell, hyb, sell-32,\n\
-                     sell-32-1024, sell-32-all, csr5 (on the host coo, csr-scalar, ell, hyb, sell-8-64, csr5-8-16, ...)\n\
-  -ours <sellp,evchyb> : the types of which the better one is reported\n\
-  -peer <libpeer.so,...> : adds other projects' products (peer.h; one rank)\n\
+                     cusparse:csr1, :csr2, :coo1, :coo2, :sell, :bsr, with cuSPARSE 12.9 :op1, :op2 (one rank), and sellcuda.\n\
+                     aij, on a GPU aijcusparse, is always among them: the others are compared with it\n\
+                     Also formats of other papers (a GPU, one rank): coo, coo-segmented, coo-balanced, csr-scalar, csr-vector, ell, hyb, sell-32,\n\
+                     sell-32-1024, sell-32-all, csr5 or csr5:sigma\n\
+  -graph           : for the papers' experiments, on one GPU: sellp and evchyb are kernels without a matrix type, and sellp-paper[:b:t], evchyb-paper,\n\
+                     evchyb-sorted (y stays in the sorted order), csr-adaptive, evchyb-hold-x, -hold-a, -hold-both, evchyb-256 (threads),\n\
+                     evchyb-load-x and -l2-x (x by other loads) are types. Products are timed by the device, in CUDA graphs\n\
+  -profile         : with -graph, one product of each type instead, between cudaProfilerStart() and cudaProfilerStop()\n\
   -mkl <libmkl_rt.so.2> : adds MKL's CSR product (one rank, host)\n\
   -reps <11>       : repetitions, of which the median counts\n\
   -target <0.004>  : seconds that a type's products of one repetition take together (GPU: 0.02)\n\
@@ -44,10 +46,9 @@ static char help[] =
 
 #include <petscspmv.h>
 #include <petscksp.h>
-#include "contender.h"
 #include "matrices.h"
+#include "graph.h"
 #include "names.h"
-#include "oracle.h"
 #include "report.h"
 
 #define GAMG_LEVELS(name) ",coarse:1:" name ",interpolation:1:" name ",coarse:2:" name ",interpolation:2:" name
@@ -70,27 +71,12 @@ static const char MatrixQuickSet[] =
 
 /* ---------------------------------------------------------------- the measurement */
 
-/* A product into a vector of NaNs, timed and checked */
-static PetscErrorCode CheckedProduct(Contender *c, Oracle *o, double factor, double *seconds)
-{
-  PetscLogDouble t    = 0.0;
-  MPI_Comm       comm = PetscObjectComm((PetscObject)o->y);
-
-  PetscFunctionBeginUser;
-  PetscCall(VecSet(o->y, c->peer.library ? 0.0 : (PetscScalar)NAN)); /* a peer may skip empty rows */
-  PetscCall(TimeBegin(comm, &t));
-  PetscCall(Multiply(c, o->x, o->y));
-  PetscCall(TimeEnd(comm, t, seconds));
-  PetscCall(OracleCheck(o, factor, &c->error));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #define MAX_TYPES 32
 
 typedef struct {
   PetscInt  reps;
   PetscReal target;
-  PetscBool warm, cold, refresh;
+  PetscBool warm, cold, refresh, profile;
   Evict     evict;
 } Settings;
 
@@ -127,7 +113,7 @@ static PetscErrorCode Describe(Mat A, Contender *c)
     c->bytes =
         csr.nz_used * (double)(sizeof(PetscScalar) + sizeof(PetscInt)) + (double)(M + 1) * (double)sizeof(PetscInt);
   }
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (c->cusparse) c->bytes = c->cusparse->bytes;
 #endif
   if (c->bytes > 0.0) c->bytes += (double)(M + N) * (double)sizeof(PetscScalar);
@@ -182,10 +168,9 @@ static PetscErrorCode MeasureRefresh(Contender *c, Oracle *o, int rounds, PetscB
 /* grown: bytes that the products allocated on the GPU after the first ones */
 static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const Settings *s, double *grown)
 {
-  MPI_Comm       comm = PetscObjectComm((PetscObject)A);
-  PetscLogDouble t    = 0.0;
-  double         dt, first[MAX_TYPES], available = 0.0;
-  MatInfo        info;
+  MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  double   dt, first[MAX_TYPES], available = 0.0;
+  MatInfo  info;
 
   PetscFunctionBeginUser;
   for (PetscInt k = 0; k < n; k++) {
@@ -196,17 +181,13 @@ static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const
     PetscCall(PetscMalloc1(s->reps, &c[k].warm_t));
     PetscCall(PetscMalloc1(s->reps, &c[k].cold_t));
     c[k].its = (PetscInt)PetscMin(1000.0, PetscMax(1.0, s->target / PetscMax(dt, 1e-9)));
+#if defined(PETSCSPMV_HAVE_CUDA)
+    if (GraphOn) PetscCall(Capture(&c[k], o));
+#endif
   }
 
   for (PetscInt r = 0; r < s->reps; r++) {
-    for (PetscInt k = 0; k < n; k++) {
-      /* brings the matrix back into the caches, from which the other types have evicted it */
-      PetscCall(Multiply(&c[k], o->x, o->y));
-      PetscCall(TimeBegin(comm, &t));
-      for (PetscInt i = 0; s->warm && i < c[k].its; i++) PetscCall(Multiply(&c[k], o->x, o->y));
-      PetscCall(TimeEnd(comm, t, &dt));
-      c[k].warm_t[r] = dt / (double)c[k].its;
-    }
+    for (PetscInt k = 0; k < n; k++) PetscCall(WarmProducts(comm, &c[k], o, s->warm, &c[k].warm_t[r]));
     for (PetscInt k = 0; s->cold && k < n; k++) PetscCall(ColdProduct(comm, &c[k], o, s, &c[k].cold_t[r]));
   }
   *grown = 0.0;
@@ -234,9 +215,9 @@ static PetscErrorCode Measure(Mat A, PetscInt n, Contender c[], Oracle *o, const
 /* The measurements for each matrix, and the results of all matrices */
 typedef struct {
   const char *reference;
-  PetscInt    ntypes, nours, wrong;
+  PetscInt    ntypes, wrong;
   PetscBool   transpose;
-  char       *types[MAX_TYPES], *ours[MAX_TYPES];
+  char       *types[MAX_TYPES];
   Mean        mean[MAX_TYPES], better; /* one per type; the better of ours */
   FILE       *csv;
 } Bench;
@@ -262,12 +243,17 @@ static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, 
   PetscCall(OracleCreate(model, &o));
   PetscCall(MatDestroy(&model));
   for (PetscInt k = 0; k < b->ntypes; k++) {
-    PetscCall(ContenderCreate(A, b->types[k], b->nours, b->ours, &c[n], &exists));
+    PetscCall(ContenderCreate(A, b->types[k], &c[n], &exists));
     c[n].type      = k;
     c[n].transpose = b->transpose;
     n += exists;
   }
-  PetscCall(Measure(A, n, c, &o, s, &grown));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (s->profile)
+    PetscCall(report ? Profile(matrix, n, c, &o) : PETSC_SUCCESS);
+  else
+#endif
+    PetscCall(Measure(A, n, c, &o, s, &grown));
   for (PetscInt k = 0; k < n; k++) {
     if (c[k].library && (library == 0.0 || c[k].warm < library)) library = c[k].warm;
   }
@@ -290,6 +276,9 @@ static PetscErrorCode Run(MPI_Comm comm, const char *matrix, const Settings *s, 
   }
   /* MKL's matrix before the arrays that it uses */
   for (PetscInt k = n - 1; k >= 0; k--) PetscCall(ContenderDestroy(&c[k]));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  PetscCall(BaselineCSRDestroy());
+#endif
   PetscCall(OracleDestroy(&o));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -327,18 +316,23 @@ static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
   PetscInt          n;
   PetscMPIInt       size;
   PetscBool         is;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  Baseline unused;
+#endif
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   b->reference = DeviceOn ? "aijcusparse" : MATAIJ;
   PetscCall(GetNames("-types", DeviceOn ? device : host, MAX_TYPES - 2, &n, list)); /* the reference and MKL may join */
-  PetscCall(GetNames("-ours", "sellp,evchyb", MAX_TYPES, &b->nours, b->ours));
   PetscCall(PetscStrallocpy(b->reference, &b->types[b->ntypes++]));
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(PetscStrcmp(list[k], b->reference, &is));
     if (!is && (size > 1 || b->transpose)) {
       PetscCall(PetscStrncmp(list[k], "cusparse:", 9, &is));
-      if (is || BaselineFind(list[k]))
+#if defined(PETSCSPMV_HAVE_CUDA)
+      if (!is) PetscCall(BaselineFind(list[k], &unused, &is));
+#endif
+      if (is)
         PetscCall(PetscPrintf(comm, "%s is left out: it runs on one rank, and without -transpose\n", list[k]));
       else if (size > 1 && SELL_LOSES_ENTRIES) {
         PetscBool cuda;
@@ -360,27 +354,6 @@ static PetscErrorCode GetTypes(MPI_Comm comm, Bench *b)
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-#if defined(PETSC_HAVE_CUDA)
-/* Are our types derived from AIJCUSPARSE? Then the GPU is measured */
-static PetscErrorCode UseDevice(MPI_Comm comm, PetscBool *use)
-{
-  Mat       A;
-  PetscBool mine;
-  int       flag;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(MatSetSizes(A, 1, 1, 1, 1));
-  PetscCall(MatSetType(A, MATSELLP));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &mine));
-  PetscCall(MatDestroy(&A));
-  flag = mine;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &flag, 1, MPI_INT, MPI_MIN, comm));
-  *use = (PetscBool)flag;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
 
 #define MAX_MATRICES 128
 
@@ -458,8 +431,8 @@ static PetscErrorCode PrintSettings(MPI_Comm comm, const Settings *s)
 
 int main(int argc, char **argv)
 {
-  char        *matrices[MAX_MATRICES], *peers[MAX_PEERS], file[PETSC_MAX_PATH_LEN];
-  PetscInt     nmatrices, npeers;
+  char        *matrices[MAX_MATRICES], file[PETSC_MAX_PATH_LEN];
+  PetscInt     nmatrices;
   PetscBool    set, quick = PETSC_FALSE;
   PetscMPIInt  size, rank;
   Settings     s;
@@ -473,9 +446,8 @@ int main(int argc, char **argv)
   comm = PETSC_COMM_WORLD;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-#if defined(PETSC_HAVE_CUDA)
-  PetscCall(UseDevice(comm, &set));
-  if (set) PetscCall(DeviceOpen());
+#if defined(PETSCSPMV_HAVE_CUDA) /* otherwise our types are derived from AIJ */
+  PetscCall(DeviceOpen());
 #endif
   PetscCall(PetscOptionsHasName(NULL, NULL, "-where", &set));
   if (set) {
@@ -485,6 +457,7 @@ int main(int argc, char **argv)
       PetscCall(PetscPrintf(comm, "where: host\n"));
     goto done;
   }
+  PetscCall(GetGraph(comm, &s.profile));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
   PetscCall(GetMatrices(quick, &nmatrices, matrices));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &b.transpose, NULL));
@@ -497,11 +470,6 @@ int main(int argc, char **argv)
     PetscCall(MKLOpen(file));
     PetscCall(PetscStrallocpy("mkl", &b.types[b.ntypes++]));
   }
-  PetscCall(GetNames("-peer", NULL, MAX_PEERS, &npeers, peers));
-  for (PetscInt k = 0; k < npeers && size == 1 && !b.transpose; k++) PetscCall(PeerOpen(peers[k]));
-  PetscCall(FreeNames(npeers, peers));
-  for (int k = 0; k < PeerCount && b.ntypes < MAX_TYPES; k++)
-    PetscCall(PetscStrallocpy(Peers[k].name, &b.types[b.ntypes++]));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-csv", file, sizeof(file), &set));
   if (!rank)
     PetscCheck((b.csv = ResultsOpen(&csv, set ? file : "/dev/null", 0)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
@@ -527,13 +495,13 @@ int main(int argc, char **argv)
   PetscCall(EvictDestroy(&s.evict));
   PetscCall(FreeNames(nmatrices, matrices));
   PetscCall(FreeNames(b.ntypes, b.types));
-  PetscCall(FreeNames(b.nours, b.ours));
   PetscCheck(!b.wrong, comm, PETSC_ERR_PLIB, "%" PetscInt_FMT " types gave wrong products, marked WRONG above",
              b.wrong);
 done:
-#if defined(PETSC_HAVE_CUDA)
-  PetscCall(DeviceClose());
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (GraphOn) PetscCallCUDA(cudaStreamDestroy(Device.stream));
 #endif
+  PetscCall(DeviceClose());
   PetscCall(PetscFinalize());
   return 0;
 }

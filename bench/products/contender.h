@@ -8,21 +8,21 @@
 #include "mkl.h"
 #include "timing.h"
 #include "cusparsespmv.h"
-#include "baseline.h"
-#include "peermat.h"
+#include "kernels.h"
 
 typedef struct {
-  char         name[128], viewed[64], note[96];
+  char         name[128], viewed[64], note[160];
   PetscBool    ours, variant, library; /* variant: a format of ours with its own options; library: cuSPARSE */
   PetscBool    transpose;              /* all products are transposed */
   PetscInt     type;                   /* its place in the list of types */
   Mat          A;                      /* NULL: a baseline outside PETSc */
   PetscOptions options;
   MKLMatrix    mkl;
-  BaselineMat  baseline;
-  PeerMat      peer;
-#if defined(PETSC_HAVE_CUDA)
-  CuSparseMatrix cusparse;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  CuSparseMatrix  cusparse;
+  BaselineMat     baseline;
+  SpMVCudaStore   kernel;
+  cudaGraphExec_t graph; /* of the products of a repetition, with -graph */
 #endif
   PetscInt its;                                                                         /* products of one repetition */
   double   convert, first, refresh, refresh_device, warm, cold, warm_least, cold_least; /* seconds */
@@ -34,17 +34,27 @@ typedef struct {
 static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
 {
   PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (c->cusparse) {
     PetscCall(CuSparseMatMult(c->cusparse, x, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (c->kernel || c->baseline.form.name) {
+    const PetscScalar *xx;
+    PetscScalar       *yy;
+
+    PetscCall(VecCUDAGetArrayRead(x, &xx));
+    PetscCall(VecCUDAGetArrayWrite(y, &yy));
+    if (c->kernel)
+      PetscCallCUDA(SpMVCudaMult(c->kernel, (SpMVCudaProduct){.x = xx, .y = yy}, Device.stream));
+    else
+      PetscCallCUDA((*c->baseline.form.cuda)(&c->baseline.S, xx, yy, Device.stream));
+    PetscCall(VecCUDARestoreArrayWrite(y, &yy));
+    PetscCall(VecCUDARestoreArrayRead(x, &xx));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
 #endif
-  if (c->baseline.form)
-    PetscCall(BaselineMatMult(&c->baseline, x, y));
-  else if (c->peer.library)
-    PetscCall(PeerMatMult(&c->peer, x, y));
-  else if (c->A)
+  if (c->A)
     PetscCall(c->transpose ? MatMultTranspose(c->A, x, y) : MatMult(c->A, x, y));
   else
     PetscCall(MKLMatMult(c->mkl, x, y));
@@ -55,7 +65,7 @@ static PetscErrorCode Multiply(Contender *c, Vec x, Vec y)
 static PetscErrorCode CountMemory(double *used, double *available)
 {
   PetscFunctionBeginUser;
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   if (DeviceOn) {
     double now;
 
@@ -86,8 +96,7 @@ static PetscErrorCode ContenderSetOptions(Contender *c, const char *format, cons
 }
 
 /* exists: PETSC_FALSE if the matrix cannot be converted to the type */
-static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, char *ours[], Contender *c,
-                                      PetscBool *exists)
+static PetscErrorCode ContenderCreate(Mat A, const char *name, Contender *c, PetscBool *exists)
 {
   MPI_Comm       comm      = PetscObjectComm((PetscObject)A);
   PetscLogDouble t         = 0.0;
@@ -96,36 +105,43 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
   char           type[64];
   MatType        got;
   PetscBool      is;
+#if defined(PETSCSPMV_HAVE_CUDA)
+  Baseline  form;
+  PetscBool baseline, kernel;
+#endif
 
   PetscFunctionBeginUser;
   *exists = PETSC_TRUE;
   PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscCall(PetscStrncpy(c->name, name, sizeof(c->name)));
   PetscCall(PetscStrncpy(type, name, options ? PetscMin(sizeof(type), (size_t)(options - name) + 1) : sizeof(type)));
-  for (PetscInt k = 0; k < nours; k++) {
-    PetscCall(PetscStrcmp(name, ours[k], &is));
-    if (is) c->ours = PETSC_TRUE;
-  }
+  c->ours = (PetscBool)(!strcmp(name, MATSELLP) || !strcmp(name, MATEVCHYB));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  PetscCall(BaselineFind(name, &form, &baseline));
+  kernel = (PetscBool)(KernelFind(name) >= 0);
+  if (baseline || kernel) PetscCall(BaselineCSRCreate(A));
+#endif
   PetscCall(CountMemory(NULL, &available));
   PetscCall(TimeBegin(comm, &t));
   PetscCall(PetscStrcmp(type, "cusparse", &c->library));
   PetscCall(PetscStrcmp(name, "mkl", &is));
   if (c->library) {
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
     PetscCheck(DeviceOn, comm, PETSC_ERR_SUP, "%s needs a GPU", name);
     PetscCall(CuSparseMatCreate(A, name, &c->cusparse));
     *exists = (PetscBool)(c->cusparse != NULL);
     if (*exists) PetscCall(PetscStrncpy(c->viewed, CuSparseProducts[c->cusparse->product].viewed, sizeof(c->viewed)));
 #else
-    SETERRQ(comm, PETSC_ERR_SUP, "%s needs a PETSc with CUDA", name);
+    SETERRQ(comm, PETSC_ERR_SUP, "%s needs a library with GPU code", name);
 #endif
-  } else if (BaselineFind(name)) {
-    PetscCall(BaselineMatCreate(A, BaselineFind(name), &c->baseline));
-    *exists  = (PetscBool)(c->baseline.form != NULL);
+#if defined(PETSCSPMV_HAVE_CUDA)
+  } else if (kernel) {
+    PetscCall(KernelCreate(name, &c->kernel, &c->bytes, c->note, sizeof(c->note)));
+  } else if (baseline) {
+    PetscCall(BaselineMatCreate(A, &form, &c->baseline));
+    *exists  = (PetscBool)(c->baseline.form.name != NULL);
     c->bytes = StoredBytes(&c->baseline.S);
-  } else if (PeerFind(name) >= 0) {
-    PetscCall(PeerMatCreate(A, PeerFind(name), &c->peer));
-    *exists = (PetscBool)(c->peer.library != NULL);
+#endif
   } else if (is) {
     PetscCall(MKLMatCreate(A, &c->mkl));
     PetscCall(PetscStrncpy(c->viewed, "mkl_sparse_mv", sizeof(c->viewed)));
@@ -147,6 +163,9 @@ static PetscErrorCode ContenderCreate(Mat A, const char *name, PetscInt nours, c
     c->variant = (PetscBool)(options && format && !c->ours);
   }
   PetscCall(TimeEnd(comm, t, &c->convert));
+#if defined(PETSCSPMV_HAVE_CUDA)
+  if (kernel && !strcmp(name, "evchyb-paper")) PetscCall(KernelPartition(A, c->note, sizeof(c->note)));
+#endif
   PetscCall(CountMemory(&c->memory, &available));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -155,10 +174,11 @@ static PetscErrorCode ContenderDestroy(Contender *c)
 {
   PetscFunctionBeginUser;
   PetscCall(MKLMatDestroy(&c->mkl));
-  PetscCall(BaselineMatDestroy(&c->baseline));
-  if (c->peer.library) c->peer.library->destroy(c->peer.product);
-#if defined(PETSC_HAVE_CUDA)
+#if defined(PETSCSPMV_HAVE_CUDA)
   PetscCall(CuSparseMatDestroy(&c->cusparse));
+  if (c->graph) PetscCallCUDA(cudaGraphExecDestroy(c->graph));
+  PetscCallCUDA(SpMVCudaDestroy(&c->kernel));
+  PetscCall(BaselineMatDestroy(&c->baseline));
 #endif
   PetscCall(MatDestroy(&c->A));
   PetscCall(PetscOptionsDestroy(&c->options));

@@ -49,6 +49,26 @@ cudaError_t ZeroY(const Stored *S, PetscScalar *y, cudaStream_t stream)
 
 // ------------------------------------------------------------------------------------------------ storing
 
+// The place of entry k of row r; start: the row's first entry in the CSR matrix
+static __device__ __forceinline__ PetscInt64 StoredPlace(const Stored *S, PetscInt64 start, PetscInt r, PetscInt k)
+{
+  const PetscInt64 e = start + k;
+
+  if (S->kind == STORED_COLUMN)
+    return k < S->width ? k * S->ld + r : S->list + ((const PetscInt64 *)S->at[AT_REST])[r] + k - S->width;
+  if (S->kind == STORED_SLICES) {
+    const PetscInt p = S->at[AT_PLACE] ? ((const PetscInt *)S->at[AT_PLACE])[r] : r;
+
+    return ((const PetscInt64 *)S->at[AT_SLICE])[p / STORED_LANES] + (PetscInt64)k * STORED_LANES + p % STORED_LANES;
+  }
+  if (S->kind == STORED_TILES && e < S->list) {
+    const PetscInt64 in = e % ((PetscInt64)STORED_LANES * S->sigma);
+
+    return e - in + in % S->sigma * STORED_LANES + in / S->sigma;
+  }
+  return e;
+}
+
 __global__ void fill(Stored S, const PetscInt *i, const PetscInt *j, const Scalar *a) // one warp per row
 {
   const int64_t r = Thread() / WARP;
@@ -274,14 +294,12 @@ cudaError_t MultELL(const Stored *S, const PetscScalar *x, PetscScalar *y, cudaS
 
 cudaError_t MultSlices(const Stored *S, const PetscScalar *x, PetscScalar *y, cudaStream_t stream)
 {
-  if (S->height != WARP) return cudaErrorNotSupported;
   SPMV_LAUNCH((int64_t)S->m, 256, stream, slices<WARP>, *S, (const Scalar *)x, (Scalar *)y);
   return cudaSuccess;
 }
 
 cudaError_t MultTiles(const Stored *S, const PetscScalar *x, PetscScalar *y, cudaStream_t stream)
 {
-  if (S->omega != WARP) return cudaErrorNotSupported;
   SPMV_TRY(ZeroY(S, y, stream));
   SPMV_LAUNCH((int64_t)S->tiles * WARP, 256, stream, tiles, *S, (const Scalar *)x, (Scalar *)y);
   SPMV_LAUNCH((int64_t)S->tiles, 256, stream, tile_sums, *S, (Scalar *)y);

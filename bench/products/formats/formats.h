@@ -4,25 +4,17 @@
 
   A format is converted in two steps. First, the format's own function computes the structure on the host from the row
   lengths: where slices and tiles begin, the order of the rows, flags. Then the columns and values are copied to the
-  places that StoredPlace() returns, by a loop on the host or by a kernel on the device. Both use the same function, so
-  that tests on the host also cover the arrays on the GPU. The oracle, StoredVisit(), does not use it: it decodes the
-  arrays as the format's paper describes them.
+  places that StoredPlace() returns (device.cu), by a kernel. bench.c compares each product with AIJ's, row by row
+  (oracle.h).
 
   As in the library's core, functions use bare arrays and a stream, and padding has column -1 and reads no x. Indices
   are PetscInt, as in PETSc's own CSR.
 */
 #pragma once
 
-#include "core/spmvcore.h"
-#if defined(PETSCSPMV_HAVE_CUDA)
-  #include "core/cuda/spmvcuda.h"
-#endif
+#include "core/cuda/spmvcuda.h"
 
-#if defined(__CUDACC__)
-  #define FORMATS_INLINE __host__ __device__ __forceinline__
-#else
-  #define FORMATS_INLINE inline
-#endif
+#define STORED_LANES 32 /* rows of a slice, lanes of a tile */
 
 typedef enum {
   STORED_ROWS,   /* CSR */
@@ -64,40 +56,27 @@ typedef struct {
   PetscInt64 list;       /* entries from this place on are in COO */
   PetscInt64 ld;         /* ELL: places per column */
   PetscInt   width;      /* ELL */
-  PetscInt   height;     /* slices: rows per slice */
-  PetscInt   omega, sigma, tiles;
+  PetscInt   sigma, tiles;
   void      *at[STORED_ARRAYS];
   size_t     bytes[STORED_ARRAYS];
 } Stored;
 
 typedef struct _n_Baseline Baseline;
 struct _n_Baseline {
-  const char *name, *paper;
+  const char *name;
   /* only the structure; stored < 0: too much padding */
   PetscErrorCode (*convert)(const Baseline *, const SpMVCSR *, Stored *);
-  PetscInt parameter[2];
-  /* y = A x on the host; NULL: only on the device */
-  void (*mult)(const Stored *, const PetscScalar *x, PetscScalar *y);
-#if defined(PETSCSPMV_HAVE_CUDA)
+  PetscInt parameter;
   cudaError_t (*cuda)(const Stored *, const PetscScalar *x, PetscScalar *y, cudaStream_t);
-#endif
 };
-
-typedef void (*StoredVisitor)(void *ctx, PetscInt row, PetscInt col, PetscScalar value); /* row -1: padding */
 
 PETSC_INTERN const Baseline Baselines[];
 PETSC_INTERN const int      BaselineCount;
 
-/* host: for a product on the host, which for CSR5 means narrower tiles */
 PETSC_INTERN PetscErrorCode StoredCreate(const Baseline *, const SpMVCSR *, Stored *);
-PETSC_INTERN PetscErrorCode StoredFill(Stored *, const SpMVCSR *);
 PETSC_INTERN PetscErrorCode StoredDestroy(Stored *);
 PETSC_INTERN double         StoredBytes(const Stored *); /* bytes that a product reads, without x and y */
-PETSC_INTERN void           StoredVisit(const Stored *, StoredVisitor, void *ctx);
-/* slow and simple, with StoredVisit() */
-PETSC_INTERN void StoredReference(const Stored *, const PetscScalar *x, PetscScalar *y);
 
-#if defined(PETSCSPMV_HAVE_CUDA)
 /* Creates the device's arrays from the structure on the host and the CSR matrix on the device; the format CSR borrows
    its arrays */
 PETSC_INTERN cudaError_t StoredUpload(const Stored *host, const SpMVCudaCSR *, Stored *device, cudaStream_t);
@@ -111,24 +90,3 @@ PETSC_INTERN cudaError_t MultCSRVector(const Stored *, const PetscScalar *, Pets
 PETSC_INTERN cudaError_t MultELL(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
 PETSC_INTERN cudaError_t MultSlices(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
 PETSC_INTERN cudaError_t MultTiles(const Stored *, const PetscScalar *, PetscScalar *, cudaStream_t);
-#endif
-
-/* The place of entry k of row r; start: the row's first entry in the CSR matrix */
-static FORMATS_INLINE PetscInt64 StoredPlace(const Stored *S, PetscInt64 start, PetscInt r, PetscInt k)
-{
-  const PetscInt64 e = start + k;
-
-  if (S->kind == STORED_COLUMN)
-    return k < S->width ? k * S->ld + r : S->list + ((const PetscInt64 *)S->at[AT_REST])[r] + k - S->width;
-  if (S->kind == STORED_SLICES) {
-    const PetscInt p = S->at[AT_PLACE] ? ((const PetscInt *)S->at[AT_PLACE])[r] : r;
-
-    return ((const PetscInt64 *)S->at[AT_SLICE])[p / S->height] + (PetscInt64)k * S->height + p % S->height;
-  }
-  if (S->kind == STORED_TILES && e < S->list) {
-    const PetscInt64 in = e % ((PetscInt64)S->omega * S->sigma);
-
-    return e - in + in % S->sigma * S->omega + in / S->sigma;
-  }
-  return e;
-}
