@@ -383,7 +383,8 @@ PetscErrorCode SpMVStoreFill(SpMVStore B, const SpMVCSR *A)
     case SPMV_RUN_DIAG:
       if (!few) SpMVFillDiagonals(B, R, A, stream);
       break;
-    case SPMV_RUN_GATHER: SpMVFillGather(B, R, A, stream); break;
+    case SPMV_RUN_GATHER:
+    case SPMV_RUN_NARROW: SpMVFillGather(B, R, A, stream); break;
     default: SpMVFillLong(B, R, A, stream); break;
     }
   }
