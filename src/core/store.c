@@ -198,33 +198,29 @@ static PetscInt64 SpMVBuilderLongIndices(const SpMVBuilder *W, const SpMVRun *R,
   return j - (B->idx + R->idx);
 }
 
-/* The least and the greatest column of a slice */
-static void SpMVBuilderRange(const SpMVBuilder *W, PetscInt slice, PetscInt *least, PetscInt *most)
+/* The least column of a slice; -1 if its columns are too far from each other for 16-bit indices */
+static int SpMVBuilderLeast(const SpMVBuilder *W, PetscInt slice)
 {
-  const SpMVPlan *P = W->P;
+  const SpMVPlan *P     = W->P;
+  PetscInt        least = PETSC_MAX_INT, most = 0;
 
-  *least = PETSC_MAX_INT;
-  *most  = 0;
   for (int u = P->start[slice]; u < P->start[slice + 1]; u++) {
     const PetscInt *col = W->A->j + W->A->i[P->row[u]], *end = col + SpMVPlanLength(W, u);
 
     for (; col < end; col++) {
-      *least = PetscMin(*least, *col);
-      *most  = PetscMax(*most, *col);
+      least = PetscMin(least, *col);
+      most  = PetscMax(most, *col);
     }
   }
+  return most - least > UINT16_MAX ? -1 : (int)PetscMin(least, most);
 }
 
 /* Whether the indices of a run of slices can be 16-bit integers */
 static PetscBool SpMVBuilderNarrow(const SpMVBuilder *W, const SpMVRun *R, PetscInt slice)
 {
-  PetscInt least, most;
-
   if (R->rbs > 1 || R->cbs > 1) return PETSC_FALSE; /* an index serves several values */
-  for (int q = 0; q < R->count; q++) {
-    SpMVBuilderRange(W, slice + q, &least, &most);
-    if (most - least > UINT16_MAX) return PETSC_FALSE;
-  }
+  for (int q = 0; q < R->count; q++)
+    if (SpMVBuilderLeast(W, slice + q) < 0) return PETSC_FALSE;
   return PETSC_TRUE;
 }
 
@@ -240,7 +236,7 @@ static PetscInt64 SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R
 
   for (int q = 0; q < R->count; q++, slice++) {
     const int first = P->start[slice];
-    PetscInt  least = 0, most;
+    const int least = narrow ? SpMVBuilderLeast(W, slice) : 0;
     SpMVShape S;
 
     SpMVBuilderShape(W, slice, R->row < 0 ? W->A->j : NULL, &S);
@@ -251,8 +247,7 @@ static PetscInt64 SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R
     if (R->row < 0)
       for (int l = 0; l < SPMV_LANES; l++) *list++ = l < S.lanes ? P->row[first + l] : 0;
     if (narrow) {
-      SpMVBuilderRange(W, slice, &least, &most);
-      j[0] = (int)PetscMin(least, most);
+      j[0] = least;
       j += SPMV_INDEX_INTS(narrow);
     }
     for (int l = 0; l < SPMV_LANES; l++) {
