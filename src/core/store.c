@@ -300,31 +300,12 @@ static PetscErrorCode SpMVBuilderIndices(SpMVBuilder *W)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVStoreCreateParent(const SpMVCSR *A, SpMVStore *store)
-{
-  SpMVStore B;
-
-  PetscFunctionBegin;
-  PetscCall(PetscNew(&B));
-  B->parent           = PETSC_TRUE;
-  B->transpose_parent = PETSC_TRUE;
-  B->stats.nonzeros   = A->i[A->m];
-  B->stats.node       = 1;
-  B->stats.kernel     = "aij";
-  *store              = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The plan's patterns become the store's */
-static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, SpMVPlan *P, SpMVStore *store)
+static PetscErrorCode SpMVStoreFromPlan(const SpMVCSR *A, SpMVPlan *P, SpMVStore B)
 {
-  SpMVBuilder W = {.A = A, .P = P};
-  SpMVStore   B;
+  SpMVBuilder W = {.A = A, .P = P, .B = B};
 
   PetscFunctionBegin;
-  PetscCall(PetscNew(&B));
-  *store      = B;
-  W.B         = B;
   B->m        = (int)A->m;
   B->n        = (int)A->n;
   B->multiple = (int)P->multiple;
@@ -362,10 +343,13 @@ PetscErrorCode SpMVStoreCreate(const SpMVCSR *A, const SpMVRules *R, SpMVStore *
   PetscFunctionBegin;
   P.parent = SpMVRulesUseParent(A, R);
   if (!P.parent) SpMVCall(SpMVPlanCreate(A, R, &P));
-  if (P.parent)
-    SpMVCall(SpMVStoreCreateParent(A, store));
-  else
-    SpMVCall(SpMVStoreCreateFromPlan(A, &P, store));
+  SpMVCall(PetscNew(store));
+  if (P.parent) {
+    (*store)->parent           = PETSC_TRUE;
+    (*store)->transpose_parent = PETSC_TRUE;
+    (*store)->stats            = (SpMVStats){.nonzeros = A->i[A->m], .node = 1, .kernel = "aij"};
+  } else
+    SpMVCall(SpMVStoreFromPlan(A, &P, *store));
 done:
   PetscCall(SpMVPlanDestroy(&P));
   PetscCall(ierr);
