@@ -35,7 +35,7 @@ static void SpMVPieceMult(SpMVPiece *P, const SpMVColumns *C)
 /* Advances R by one slice, to where the next piece may begin, and returns the bytes of the slice's values */
 static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBool diagonal_values)
 {
-  const int *width  = B->width + R->slice;
+  const int *width = B->width + R->slice, narrow = R->kind == SPMV_RUN_NARROW;
   PetscInt64 values = 0; /* vectors of values */
 
   switch (R->kind) {
@@ -46,8 +46,9 @@ static double SpMVPieceAdvance(const struct _n_SpMVStore *B, SpMVRun *R, PetscBo
     if (!diagonal_values) return (double)values * SPMV_VECTOR * sizeof(PetscReal);
     break;
   case SPMV_RUN_GATHER:
+  case SPMV_RUN_NARROW:
     values = (PetscInt64)width[0] * R->rbs * R->cbs;
-    R->idx += (PetscInt64)width[0] * SPMV_LANES;
+    R->idx += (PetscInt64)(width[0] + narrow) * SPMV_INDEX_INTS(narrow);
     if (width[1] < width[0]) R->len += SPMV_LANES;
     if (R->row < 0)
       R->rows += SPMV_LANES;

@@ -78,44 +78,47 @@ SPMV_RARE void spmv_put(PetscScalar *y, const PetscScalar *z, const int *rows, P
 #define SPMV_ARGS_T \
   const struct _n_SpMVStore *B, const SpMVRun *R, PetscBool conjugate, const PetscScalar *x, PetscScalar *y
 
-SPMV_INLINE void spmv_gather(SPMV_ARGS, const int rbs, const int cbs)
+SPMV_INLINE void spmv_gather(SPMV_ARGS, const int rbs, const int cbs, const PetscBool narrow)
 {
   const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
   const int       *j    = B->idx + R->idx;
   const int       *wid  = B->width + R->slice;
   const int       *len  = B->len + R->len;
   const int       *rows = R->row < 0 ? B->rows + R->rows : NULL;
+  const int        step = SPMV_INDEX_INTS(narrow);
   PetscInt         row  = R->row;
 
   for (int s = 0; s < R->count; s++, wid += 2) {
-    const int lanes = s == R->count - 1 ? R->lanes : 8;
-    const int w = wid[0], wf = wid[1];
-    int       k = 0;
+    const int          lanes = s == R->count - 1 ? R->lanes : 8;
+    const int          w = wid[0], wf = wid[1];
+    const PetscScalar *xs = narrow ? x + j[0] : x;
+    int                k  = 0;
     SPMV_ZERO8;
 
+    if (narrow) j += step;
     if (rbs == 1 && cbs == 1) {
-      for (; k + 2 <= wf; k += 2, j += 16, v += 2 * SPMV_VECTOR) {
+      for (; k + 2 <= wf; k += 2, j += 2 * step, v += 2 * SPMV_VECTOR) {
         SPMV_FETCH(v + SPMV_AHEAD);
         SPMV_FETCH(v + SPMV_VECTOR + SPMV_AHEAD);
         SPMV_FETCH(j + SPMV_AHEAD);
-        a0 = v8_fma(v8_value(v), v8_gather(x, j), a0);
-        a1 = v8_fma(v8_value(v + SPMV_VECTOR), v8_gather(x, j + 8), a1);
+        a0 = v8_fma(v8_value(v), v8_gather(xs, j, narrow), a0);
+        a1 = v8_fma(v8_value(v + SPMV_VECTOR), v8_gather(xs, j + step, narrow), a1);
       }
     }
-    for (; k < wf; k++, j += 8) {
+    for (; k < wf; k++, j += step) {
       for (int c = 0; c < cbs; c++, v += rbs * SPMV_VECTOR) {
-        const V8 xv = v8_gather(x + c, j);
+        const V8 xv = v8_gather(xs + c, j, narrow);
 
         SPMV_EACH(rbs, SPMV_FETCHVALUE);
         SPMV_EACH(rbs, SPMV_FMA);
       }
     }
     if (k < w) {
-      for (; k < w; k++, j += 8) {
+      for (; k < w; k++, j += step) {
         const uint8_t m = m8_longer(len, k);
 
         for (int c = 0; c < cbs; c++, v += rbs * SPMV_VECTOR) {
-          const V8 xv = v8_keep(m, v8_gather(x + c, j));
+          const V8 xv = v8_keep(m, v8_gather(xs + c, j, narrow));
 
           SPMV_EACH(rbs, SPMV_FMA);
         }
@@ -162,6 +165,20 @@ SPMV_INLINE void spmv_diag(SPMV_ARGS, const int rbs, const PetscBool distinct)
         a1 = v8_fma(v8_value(u), v8_strided(xr + off[k + 1], 1), a1);
         if (!distinct) next += 2 * SPMV_VECTOR;
       }
+    } else if (rbs == 1) { /* four sums: with one, each step would wait for the one before */
+#define SPMV_MASKED(r)                                                                                   \
+  do {                                                                                                   \
+    const PetscReal *v = distinct ? dval + (size_t)code[k + (r)] * SPMV_VECTOR : next + (r)*SPMV_VECTOR; \
+                                                                                                         \
+    if (!distinct) SPMV_FETCH(v + SPMV_AHEAD);                                                           \
+    a##r = v8_fma(v8_value(v), v8_mstrided(mask[k + (r)], xr + off[k + (r)], 1), a##r);                  \
+  } while (0)
+      for (; k + 4 <= w; k += 4) {
+        SPMV_EACH(4, SPMV_MASKED);
+        if (!distinct) next += 4 * SPMV_VECTOR;
+      }
+      a0 = v8_add(a0, a2);
+      a1 = v8_add(a1, a3);
     }
     for (; k < w; k++) {
       const PetscReal *v   = distinct ? dval + (size_t)code[k] * (rbs * rbs * SPMV_VECTOR) : next;
@@ -183,7 +200,7 @@ SPMV_INLINE void spmv_diag(SPMV_ARGS, const int rbs, const PetscBool distinct)
 /* x at the eight columns of a step of a long unit */
 SPMV_INLINE V8 spmv_long_x(const PetscScalar *x, const int *j)
 {
-  return j[0] < 0 ? v8_strided(x + ~j[0], 1) : v8_gather(x, j);
+  return j[0] < 0 ? v8_strided(x + ~j[0], 1) : v8_gather(x, j, PETSC_FALSE);
 }
 
 SPMV_INLINE void spmv_long(SPMV_ARGS, const int rbs)
@@ -224,7 +241,7 @@ SPMV_INLINE void spmv_long(SPMV_ARGS, const int rbs)
     }
     if (len % 8) {
       const uint8_t m  = (uint8_t)((1u << (len % 8)) - 1);
-      const V8      xv = j[0] < 0 ? v8_mstrided(m, x + ~j[0], 1) : v8_keep(m, v8_gather(x, j));
+      const V8      xv = j[0] < 0 ? v8_mstrided(m, x + ~j[0], 1) : v8_keep(m, v8_gather(x, j, PETSC_FALSE));
 
       SPMV_EACH(rbs, SPMV_FMA);
     }
@@ -245,25 +262,31 @@ SPMV_INLINE void spmv_long(SPMV_ARGS, const int rbs)
 
 SPMV_INLINE void spmv_gather_t(SPMV_ARGS_T, const int rbs, const int cbs)
 {
-  const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
-  const int       *j    = B->idx + R->idx;
-  const int       *wid  = B->width + R->slice;
-  const int       *len  = B->len + R->len;
-  const int       *rows = R->row < 0 ? B->rows + R->rows : NULL;
-  PetscInt         row  = R->row;
+  const PetscReal *v      = B->val + R->val * SPMV_VECTOR;
+  const int       *j      = B->idx + R->idx;
+  const int       *wid    = B->width + R->slice;
+  const int       *len    = B->len + R->len;
+  const int       *rows   = R->row < 0 ? B->rows + R->rows : NULL;
+  const PetscBool  narrow = (PetscBool)(R->kind == SPMV_RUN_NARROW);
+  const int        step   = SPMV_INDEX_INTS(narrow);
+  PetscInt         row    = R->row;
 
   for (int s = 0; s < R->count; s++, wid += 2) {
     const int     lanes = s == R->count - 1 ? R->lanes : 8;
     const uint8_t m     = (uint8_t)((1u << lanes) - 1);
+    PetscScalar  *yj    = narrow ? y + j[0] : y;
+    int           col[8];
     V8            x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
     PetscScalar   add[8];
 
-#define SPMV_XROW(r)                     \
-  x##r = rows ? v8_gather(x + (r), rows) \
+#define SPMV_XROW(r)                                  \
+  x##r = rows ? v8_gather(x + (r), rows, PETSC_FALSE) \
               : (lanes == 8 ? v8_strided(x + row + (r), rbs) : v8_mstrided(m, x + row + (r), rbs))
     SPMV_EACH(rbs, SPMV_XROW);
     SPMV_EACH(rbs, SPMV_CONJ);
-    for (int k = 0; k < wid[0]; k++, j += 8) {
+    if (narrow) j += step;
+    for (int k = 0; k < wid[0]; k++, j += step) {
+      for (int l = 0; l < 8; l++) col[l] = narrow ? ((const uint16_t *)j)[l] : j[l];
       for (int c = 0; c < cbs; c++, v += rbs * SPMV_VECTOR) {
         V8 dot = v8_zero();
 
@@ -273,10 +296,10 @@ SPMV_INLINE void spmv_gather_t(SPMV_ARGS_T, const int rbs, const int cbs)
         v8_store(add, dot);
         if (k < wid[1]) {
           SPMV_UNROLL
-          for (int l = 0; l < 8; l++) y[j[l] + c] += add[l];
+          for (int l = 0; l < 8; l++) yj[col[l] + c] += add[l];
         } else {
           for (int l = 0; l < 8; l++)
-            if (k < len[l]) y[j[l] + c] += add[l];
+            if (k < len[l]) yj[col[l] + c] += add[l];
         }
       }
     }
@@ -387,11 +410,11 @@ SPMV_INLINE void spmv_long_t(SPMV_ARGS_T, const int rbs)
 #define SPMV_INSTANCE(rbs)                                             \
   static SPMV_NOINLINE SPMV_TARGET void spmv_gather_1_##rbs(SPMV_ARGS) \
   {                                                                    \
-    spmv_gather(B, R, x, z, y, rbs, 1);                                \
+    spmv_gather(B, R, x, z, y, rbs, 1, PETSC_FALSE);                   \
   }                                                                    \
   static SPMV_NOINLINE SPMV_TARGET void spmv_gather_n_##rbs(SPMV_ARGS) \
   {                                                                    \
-    spmv_gather(B, R, x, z, y, rbs, rbs);                              \
+    spmv_gather(B, R, x, z, y, rbs, rbs, PETSC_FALSE);                 \
   }                                                                    \
   static SPMV_NOINLINE SPMV_TARGET void spmv_diag_##rbs(SPMV_ARGS)     \
   {                                                                    \
@@ -414,6 +437,11 @@ SPMV_INLINE void spmv_long_t(SPMV_ARGS_T, const int rbs)
       spmv_gather_t(B, R, conjugate, x, y, rbs, R->cbs);               \
   }
 SPMV_SHAPES(SPMV_INSTANCE)
+
+static SPMV_NOINLINE SPMV_TARGET void spmv_gather_narrow(SPMV_ARGS)
+{
+  spmv_gather(B, R, x, z, y, 1, 1, PETSC_TRUE);
+}
 
 /*
   Clears the upper halves of the AVX registers (vzeroupper). Until then, code for SSE, such as PETSc and BLAS without
@@ -442,6 +470,7 @@ static void spmv_mult(const struct _n_SpMVStore *B, const PetscScalar *x, const 
 
     switch (R->kind) {
     case SPMV_RUN_GATHER: kernel[R->cbs > 1 ? 1 : 0][R->rbs - 1](B, R, x, z, y); break;
+    case SPMV_RUN_NARROW: spmv_gather_narrow(B, R, x, z, y); break;
     case SPMV_RUN_DIAG: kernel[2][R->rbs - 1](B, R, x, z, y); break;
     default: kernel[3][R->rbs - 1](B, R, x, z, y); break;
     }

@@ -256,11 +256,12 @@ SPMV_INLINE uint8_t m8_longer(const int *len, int k)
 #endif
 }
 
-/* Lane l: p[parts * index[l]]; p[l * stride] */
-SPMV_INLINE R8 r8_gather(const PetscReal *p, const int *index, const size_t parts)
+/* Lane l: p[parts * index[l]], where narrow indices are 16-bit integers; p[l * stride] */
+SPMV_INLINE R8 r8_gather(const PetscReal *p, const int *index, const PetscBool narrow, const size_t parts)
 {
 #if defined(SPMV_GATHER)
-  const __m256i i = _mm256_loadu_si256((const __m256i *)index);
+  const __m256i i = narrow ? _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)index))
+                           : _mm256_loadu_si256((const __m256i *)index);
 
   #if defined(PETSC_USE_REAL_SINGLE)
   return parts == 1 ? _mm256_i32gather_ps(p, i, 4) : _mm256_i32gather_ps(p, i, 8);
@@ -269,9 +270,11 @@ SPMV_INLINE R8 r8_gather(const PetscReal *p, const int *index, const size_t part
                     : _mm512_i64gather_pd(_mm512_slli_epi64(_mm512_cvtepi32_epi64(i), 1), p, 8);
   #endif
 #else
-  return R8_SET(p + (size_t)index[0] * parts, p + (size_t)index[1] * parts, p + (size_t)index[2] * parts,
-                p + (size_t)index[3] * parts, p + (size_t)index[4] * parts, p + (size_t)index[5] * parts,
-                p + (size_t)index[6] * parts, p + (size_t)index[7] * parts);
+  const uint16_t *short_index = (const uint16_t *)index;
+
+  #define R8_AT_INDEX(l) (p + parts * (narrow ? (size_t)short_index[l] : (size_t)index[l]))
+  return R8_SET(R8_AT_INDEX(0), R8_AT_INDEX(1), R8_AT_INDEX(2), R8_AT_INDEX(3), R8_AT_INDEX(4), R8_AT_INDEX(5),
+                R8_AT_INDEX(6), R8_AT_INDEX(7));
 #endif
 }
 SPMV_INLINE R8 r8_strided(const PetscReal *p, const size_t s)
@@ -328,11 +331,11 @@ SPMV_INLINE V8 v8_keep(uint8_t m, V8 a)
 {
   return (V8){r8_keep(m, a.re), r8_keep(m, a.im)};
 }
-SPMV_INLINE V8 v8_gather(const PetscScalar *x, const int *index)
+SPMV_INLINE V8 v8_gather(const PetscScalar *x, const int *index, const PetscBool narrow)
 {
   const PetscReal *p = (const PetscReal *)x;
 
-  return (V8){r8_gather(p, index, 2), r8_gather(p + 1, index, 2)};
+  return (V8){r8_gather(p, index, narrow, 2), r8_gather(p + 1, index, narrow, 2)};
 }
 SPMV_INLINE V8 v8_strided(const PetscScalar *x, const size_t s)
 {
@@ -387,18 +390,18 @@ SPMV_INLINE PetscScalar v8_sum(V8 a)
 #else
 typedef R8 V8;
 
-  #define v8_zero             r8_zero
-  #define v8_set1             r8_set1
-  #define v8_value            r8_load
-  #define v8_add              r8_add
-  #define v8_fma              r8_fma
-  #define v8_keep             r8_keep
-  #define v8_gather(x, index) r8_gather(x, index, 1)
-  #define v8_strided          r8_strided
-  #define v8_mstrided         r8_mstrided
-  #define v8_store            r8_store
-  #define v8_mstore           r8_mstore
-  #define v8_sum              r8_sum
+  #define v8_zero                     r8_zero
+  #define v8_set1                     r8_set1
+  #define v8_value                    r8_load
+  #define v8_add                      r8_add
+  #define v8_fma                      r8_fma
+  #define v8_keep                     r8_keep
+  #define v8_gather(x, index, narrow) r8_gather(x, index, narrow, 1)
+  #define v8_strided                  r8_strided
+  #define v8_mstrided                 r8_mstrided
+  #define v8_store                    r8_store
+  #define v8_mstore                   r8_mstore
+  #define v8_sum                      r8_sum
 
 SPMV_INLINE V8 v8_conj(PetscBool conjugate, V8 a)
 {

@@ -31,7 +31,7 @@ typedef struct {
   PetscInt64 diagonal_mean, diagonal_width, diagonal_width_block;
   double     outlier_gain, long_gain;
   PetscInt   empty_share, sort_window[2], sort_padding, sort_gain;
-  PetscInt64 distinct_bytes, distinct_steps, stream_bytes;
+  PetscInt64 distinct_bytes, distinct_steps, stream_bytes, narrow_bytes;
   PetscInt   fetch_ahead, fetch_entries;
   PetscInt64 columns_mean, columns_scattered, columns_diagonal, columns_few, columns_pieces, columns_bytes;
   PetscInt64 setup_products, setup_rows, setup_least, refresh_products;
@@ -126,8 +126,11 @@ PETSC_INTERN PetscErrorCode SpMVPlanDestroy(SpMVPlan *);
 */
 typedef enum {
   SPMV_RUN_GATHER, /* slices of eight units: for each step and lane one column index, cbs x rbs values */
-  SPMV_RUN_DIAG,   /* slices of eight consecutive units on common diagonals: no indices */
-  SPMV_RUN_LONG    /* vector CSR: eight columns of a unit at a time */
+  /* the same of single rows, but indices are 16-bit distances from the slice's least column, which takes the place of a
+     step's indices before them */
+  SPMV_RUN_NARROW,
+  SPMV_RUN_DIAG, /* slices of eight consecutive units on common diagonals: no indices */
+  SPMV_RUN_LONG  /* vector CSR: eight columns of a unit at a time */
 } SpMVRunKind;
 
 typedef struct {
@@ -163,6 +166,9 @@ struct _n_SpMVStore {
   PetscInt64   nval, ndval, ndslices, nidx, nwidth, nrows, nlen, ncode;
   SpMVStats    stats;
 };
+
+/* The indices of a step of a slice, in ints */
+#define SPMV_INDEX_INTS(narrow) ((narrow) ? SPMV_LANES / 2 : SPMV_LANES)
 
 /* Up to eight systems with one pattern for the methods CG and BiCGStab, without SpMVBatchOptions.left. Pointers beyond
    `count` are valid, too */

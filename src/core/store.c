@@ -102,7 +102,6 @@ static PetscErrorCode SpMVBuilderRun(SpMVBuilder *W, const SpMVShape *S, SpMVRun
                                     .pattern = S->pattern,
                                     .slice   = diag ? B->ndslices : B->nwidth,
                                     .val     = diag ? B->ndval : B->nval,
-                                    .idx     = B->nidx,
                                     .rows    = B->nrows,
                                     .len     = B->nlen};
   }
@@ -135,7 +134,7 @@ static PetscErrorCode SpMVBuilderSlice(SpMVBuilder *W, const SpMVShape *S)
     break;
   default:
     B->nwidth += 2;
-    B->nidx += (PetscInt64)S->width * SPMV_LANES;
+    B->nidx += (PetscInt64)PetscMax(S->width, 1) * SPMV_LANES; /* at most: see SpMVBuilderIndices() */
     B->nval += (PetscInt64)S->width * S->rbs * B->bs;
     if (R->row < 0) B->nrows += SPMV_LANES;
     if (S->width > S->shortest) B->nlen += SPMV_LANES;
@@ -169,8 +168,9 @@ static PetscErrorCode SpMVBuilderLong(SpMVBuilder *W, PetscInt unit)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The indices of a run of the vector CSR part, from its first unit on, and zeros for the values of padding */
-static void SpMVBuilderLongIndices(const SpMVBuilder *W, const SpMVRun *R, PetscInt unit)
+/* The indices of a run of the vector CSR part, from its first unit on, and zeros for the values of padding. Returns the
+   number of indices, in ints */
+static PetscInt64 SpMVBuilderLongIndices(const SpMVBuilder *W, const SpMVRun *R, PetscInt unit)
 {
   SpMVStore  B = W->B;
   int       *j = B->idx + R->idx;
@@ -195,20 +195,48 @@ static void SpMVBuilderLongIndices(const SpMVBuilder *W, const SpMVRun *R, Petsc
     if (length < padded) memset(v, 0, (size_t)padded * R->rbs * SPMV_PARTS * sizeof(*v));
     v += (size_t)padded * R->rbs * SPMV_PARTS;
   }
+  return j - (B->idx + R->idx);
 }
 
-/* The indices of a run of slices, from its first slice on, and zeros for the values of slices with padding */
-static void SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, PetscInt slice)
+/* The least column of a slice; -1 if its columns are too far from each other for 16-bit indices */
+static int SpMVBuilderLeast(const SpMVBuilder *W, PetscInt slice)
+{
+  const SpMVPlan *P     = W->P;
+  PetscInt        least = PETSC_MAX_INT, most = 0;
+
+  for (int u = P->start[slice]; u < P->start[slice + 1]; u++) {
+    const PetscInt *col = W->A->j + W->A->i[P->row[u]], *end = col + SpMVPlanLength(W, u);
+
+    for (; col < end; col++) {
+      least = PetscMin(least, *col);
+      most  = PetscMax(most, *col);
+    }
+  }
+  return most - least > UINT16_MAX ? -1 : (int)PetscMin(least, most);
+}
+
+/* Whether the indices of a run of slices can be 16-bit integers */
+static PetscBool SpMVBuilderNarrow(const SpMVBuilder *W, const SpMVRun *R, PetscInt slice)
+{
+  if (R->rbs > 1 || R->cbs > 1) return PETSC_FALSE; /* an index serves several values */
+  for (int q = 0; q < R->count; q++)
+    if (SpMVBuilderLeast(W, slice + q) < 0) return PETSC_FALSE;
+  return PETSC_TRUE;
+}
+
+/* The same of a run of slices */
+static PetscInt64 SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, PetscInt slice)
 {
   const SpMVPlan *P   = W->P;
   SpMVStore       B   = W->B;
-  const int       cbs = R->cbs;
+  const int       cbs = R->cbs, narrow = R->kind == SPMV_RUN_NARROW;
   int            *j = B->idx + R->idx, *width = B->width + R->slice, *list = B->rows + R->rows, *len = B->len + R->len;
   const size_t    step = (size_t)R->rbs * cbs * SPMV_VECTOR; /* values */
   PetscReal      *v    = B->val + R->val * SPMV_VECTOR;
 
   for (int q = 0; q < R->count; q++, slice++) {
     const int first = P->start[slice];
+    const int least = narrow ? SpMVBuilderLeast(W, slice) : 0;
     SpMVShape S;
 
     SpMVBuilderShape(W, slice, R->row < 0 ? W->A->j : NULL, &S);
@@ -218,69 +246,66 @@ static void SpMVBuilderSliceIndices(const SpMVBuilder *W, const SpMVRun *R, Pets
       for (int l = 0; l < SPMV_LANES; l++) *len++ = l < S.lanes ? SpMVPlanLength(W, first + l) / cbs : 0;
     if (R->row < 0)
       for (int l = 0; l < SPMV_LANES; l++) *list++ = l < S.lanes ? P->row[first + l] : 0;
+    if (narrow) {
+      j[0] = least;
+      j += SPMV_INDEX_INTS(narrow);
+    }
     for (int l = 0; l < SPMV_LANES; l++) {
       const PetscInt *col    = l < S.lanes ? W->A->j + W->A->i[P->row[first + l]] : NULL;
       const int       length = l < S.lanes ? SpMVPlanLength(W, first + l) / cbs : 0;
 
       /* padding has a column that is read anyway */
-      for (int k = 0; k < width[0]; k++)
-        j[(size_t)k * SPMV_LANES + l] = length ? (int)col[(size_t)PetscMin(k, length - 1) * cbs] : 0;
+      if (narrow)
+        for (int k = 0; k < width[0]; k++)
+          ((uint16_t *)j)[(size_t)k * SPMV_LANES + l] = (uint16_t)(length ? col[PetscMin(k, length - 1)] - least : 0);
+      else
+        for (int k = 0; k < width[0]; k++)
+          j[(size_t)k * SPMV_LANES + l] = length ? (int)col[(size_t)PetscMin(k, length - 1) * cbs] : 0;
     }
     if (width[0] > width[1]) memset(v, 0, (size_t)width[0] * step * sizeof(*v));
     v += (size_t)width[0] * step;
-    j += (size_t)width[0] * SPMV_LANES;
+    j += (size_t)width[0] * SPMV_INDEX_INTS(narrow);
     width += 2;
   }
+  return j - (B->idx + R->idx);
 }
 
 static PetscErrorCode SpMVBuilderIndices(SpMVBuilder *W)
 {
-  SpMVStore B     = W->B;
-  PetscInt  slice = 0, unit = W->P->start[W->P->slices];
+  SpMVStore       B     = W->B;
+  const size_t    bytes = (size_t)B->nval * SPMV_VECTOR * sizeof(*B->val) + (size_t)B->nidx * sizeof(*B->idx);
+  const PetscBool many  = (PetscBool)((PetscInt64)bytes > SpMVTuned.narrow_bytes);
+  PetscInt        slice = 0, unit = W->P->start[W->P->slices];
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc3(B->nwidth, &B->width, B->nrows, &B->rows, B->nlen, &B->len));
   PetscCall(SpMVMallocAligned((size_t)B->nidx * sizeof(int), &B->raw_idx, &B->idx));
   PetscCall(SpMVMallocAligned((size_t)B->nval * SPMV_VECTOR * sizeof(PetscReal), &B->raw_val, &B->val));
+  B->nidx = 0; /* narrow ones take half the place */
   for (int r = 0; r < B->nruns; r++) {
-    const SpMVRun *R = B->runs + r;
+    SpMVRun *R = B->runs + r;
 
+    R->idx = B->nidx;
     if (R->kind == SPMV_RUN_LONG) {
-      SpMVBuilderLongIndices(W, R, unit);
+      B->nidx += SpMVBuilderLongIndices(W, R, unit);
       unit += R->count;
     } else {
-      if (R->kind != SPMV_RUN_DIAG) SpMVBuilderSliceIndices(W, R, slice);
+      if (R->kind == SPMV_RUN_GATHER) {
+        if (many && SpMVBuilderNarrow(W, R, slice)) R->kind = SPMV_RUN_NARROW;
+        B->nidx += SpMVBuilderSliceIndices(W, R, slice);
+      }
       slice += R->count;
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVStoreCreateParent(const SpMVCSR *A, SpMVStore *store)
-{
-  SpMVStore B;
-
-  PetscFunctionBegin;
-  PetscCall(PetscNew(&B));
-  B->parent           = PETSC_TRUE;
-  B->transpose_parent = PETSC_TRUE;
-  B->stats.nonzeros   = A->i[A->m];
-  B->stats.node       = 1;
-  B->stats.kernel     = "aij";
-  *store              = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The plan's patterns become the store's */
-static PetscErrorCode SpMVStoreCreateFromPlan(const SpMVCSR *A, SpMVPlan *P, SpMVStore *store)
+static PetscErrorCode SpMVStoreFromPlan(const SpMVCSR *A, SpMVPlan *P, SpMVStore B)
 {
-  SpMVBuilder W = {.A = A, .P = P};
-  SpMVStore   B;
+  SpMVBuilder W = {.A = A, .P = P, .B = B};
 
   PetscFunctionBegin;
-  PetscCall(PetscNew(&B));
-  *store      = B;
-  W.B         = B;
   B->m        = (int)A->m;
   B->n        = (int)A->n;
   B->multiple = (int)P->multiple;
@@ -318,10 +343,13 @@ PetscErrorCode SpMVStoreCreate(const SpMVCSR *A, const SpMVRules *R, SpMVStore *
   PetscFunctionBegin;
   P.parent = SpMVRulesUseParent(A, R);
   if (!P.parent) SpMVCall(SpMVPlanCreate(A, R, &P));
-  if (P.parent)
-    SpMVCall(SpMVStoreCreateParent(A, store));
-  else
-    SpMVCall(SpMVStoreCreateFromPlan(A, &P, store));
+  SpMVCall(PetscNew(store));
+  if (P.parent) {
+    (*store)->parent           = PETSC_TRUE;
+    (*store)->transpose_parent = PETSC_TRUE;
+    (*store)->stats            = (SpMVStats){.nonzeros = A->i[A->m], .node = 1, .kernel = "aij"};
+  } else
+    SpMVCall(SpMVStoreFromPlan(A, &P, *store));
 done:
   PetscCall(SpMVPlanDestroy(&P));
   PetscCall(ierr);

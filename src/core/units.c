@@ -27,10 +27,7 @@ PetscErrorCode SpMVUnitsFind(const SpMVCSR *A, PetscInt node, SpMVUnits *U)
   unsigned char *same;
 
   PetscFunctionBegin;
-  U->row  = NULL;
-  U->rows = NULL;
-  PetscCall(PetscMalloc1(m, &U->row));
-  PetscCall(PetscMalloc1(m, &U->rows));
+  PetscCall(PetscMalloc2(m, &U->row, m, &U->rows));
   PetscCall(PetscMalloc1(m, &same));
   U->count = 0;
   U->bs    = 1;
@@ -77,8 +74,7 @@ PetscErrorCode SpMVUnitsFind(const SpMVCSR *A, PetscInt node, SpMVUnits *U)
 PetscErrorCode SpMVUnitsDestroy(SpMVUnits *U)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree(U->row));
-  PetscCall(PetscFree(U->rows));
+  PetscCall(PetscFree2(U->row, U->rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,19 +1,15 @@
 /* The values of a store: filled in the places that its structure has for them, equal ones stored once */
 #include "spmvimpl.h"
 #include "table.h"
+#include <strings.h>
 #if defined(__SSE2__)
   #include <emmintrin.h>
 #endif
 
 static inline void SpMVPut(PetscReal *v, size_t distance, PetscScalar a)
 {
-#if defined(PETSC_USE_COMPLEX)
-  v[0]        = PetscRealPart(a);
-  v[distance] = PetscImaginaryPart(a);
-#else
-  v[0] = a;
-  (void)distance;
-#endif
+  v[0] = PetscRealPart(a);
+  if (SPMV_PARTS > 1) v[distance] = PetscImaginaryPart(a);
 }
 
 /* memcpy() past the cache, so that the processor need not read what is in this place before */
@@ -55,14 +51,6 @@ static inline void SpMVPutRows(int n, const PetscScalar *const at[SPMV_LANES], i
     SpMVPutVector(v, stream, a[k], b[k], c[k], d[k], e[k], f[k], g[k], h[k]);
 }
 
-static inline int SpMVLowestBit(unsigned x)
-{
-  int b = 0;
-
-  while (!(x >> b & 1)) b++;
-  return b;
-}
-
 /* The steps of slice s of a run by diagonals. SpMVDiagonals() lists them in the order of each row's entries, so each
    row is walked once. A lane without an entry gets 0, or (repeat) the step's first value, which makes more steps equal;
    it must be finite, as it is multiplied by 0 */
@@ -92,7 +80,7 @@ static void SpMVDiagonalValues(SpMVStore B, const SpMVRun *R, const SpMVCSR *A, 
       const PetscScalar *from[SPMV_LANES];
 
       if (repeat) {
-        const PetscScalar *first = at[SpMVLowestBit(mask[k])];
+        const PetscScalar *first = at[ffs(mask[k]) - 1];
 
         for (int c = 0; c < bs; c++) pad[c] = PetscIsInfOrNanScalar(first[c]) ? 0 : first[c];
       }
@@ -383,7 +371,8 @@ PetscErrorCode SpMVStoreFill(SpMVStore B, const SpMVCSR *A)
     case SPMV_RUN_DIAG:
       if (!few) SpMVFillDiagonals(B, R, A, stream);
       break;
-    case SPMV_RUN_GATHER: SpMVFillGather(B, R, A, stream); break;
+    case SPMV_RUN_GATHER:
+    case SPMV_RUN_NARROW: SpMVFillGather(B, R, A, stream); break;
     default: SpMVFillLong(B, R, A, stream); break;
     }
   }

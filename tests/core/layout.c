@@ -38,11 +38,55 @@ static void Count(void *ctx, PetscInt row, PetscInt col, PetscScalar value)
          (double)PetscRealPart(value), (int)row, (int)col);
 }
 
+/* Indices are 16-bit integers if they fit */
+static PetscErrorCode CheckNarrow(PetscInt distance)
+{
+  enum { ROWS = 21, LENGTH = 4 };
+  PetscInt      i[ROWS + 1] = {0}, j[ROWS * LENGTH];
+  PetscScalar   a[ROWS * LENGTH], *x, y[ROWS];
+  const SpMVCSR csr = {ROWS, distance + 200, i, j, a};
+  SELLPParams   p;
+  SpMVStore     B;
+
+  PetscFunctionBegin;
+  for (int r = 0; r < ROWS; r++) {
+    const PetscInt columns[LENGTH] = {100, 120 + 3 * r, 100 + distance - r - 1, 100 + distance};
+
+    i[r + 1] = i[r] + LENGTH;
+    for (int k = 0; k < LENGTH; k++) {
+      j[i[r] + k] = columns[k];
+      a[i[r] + k] = (PetscScalar)(PetscReal)(r + 2 * k + 1);
+    }
+  }
+  SELLPParamsDefault(&p);
+  p.common.compress = 0;
+  p.common.kernel   = SPMV_KERNEL_SLICES;
+  PetscCall(SELLPSetUp(&csr, &p, &B));
+  PetscCall(SpMVStoreFill(B, &csr));
+  Expect(B->nruns == 1 && B->runs[0].kind == (distance < 65536 ? SPMV_RUN_NARROW : SPMV_RUN_GATHER), "distance %d",
+         (int)distance);
+  PetscCall(PetscCalloc1(csr.n, &x));
+  for (int q = 0; q < ROWS * LENGTH; q++) x[j[q]] = (PetscScalar)(PetscReal)(j[q] % 64);
+  SpMVStoreMult(B, x, y);
+  for (int r = 0; r < ROWS; r++) {
+    PetscScalar sum = 0;
+
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) sum += a[k] * x[j[k]];
+    Expect(y[r] == sum, "distance %d: row %d", (int)distance, r);
+  }
+  PetscCall(PetscFree(x));
+  PetscCall(SpMVStoreDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   SpMVTuned.distinct_bytes = 0;
+  SpMVTuned.narrow_bytes   = 0;
+  PetscCall(CheckNarrow(65535));
+  PetscCall(CheckNarrow(65536));
   for (int k = 0; k < MATRICES; k++) {
     Matrix A;
 

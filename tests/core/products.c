@@ -260,6 +260,7 @@ int main(int argc, char **argv)
       SpMVStore     B;
 
       if (!FormatGet(f, A.m, &F)) continue;
+      SpMVTuned.narrow_bytes = f % 5 ? 0 : 2 << 20;
       PetscCall(FormatSetUp(&F, &csr, &B));
       SpMVTuned.distinct_bytes = f % 7 ? 0 : 512 * 1024;
       SpMVTuned.stream_bytes   = f % 3 ? 0 : 8 << 20;

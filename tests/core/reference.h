@@ -57,6 +57,7 @@ static inline void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
       } else {
         const int w = B->width[R->slice + 2 * s], wmin = B->width[R->slice + 2 * s + 1];
         const int lanes = s < R->count - 1 ? H : R->lanes, listed = R->row < 0, ragged = wmin < w;
+        const int narrow = R->kind == SPMV_RUN_NARROW;
 
         for (int k = 0; k < w; k++)
           for (int q = 0; q < cbs; q++)
@@ -65,10 +66,13 @@ static inline void SpMVStoreVisit(SpMVStore B, SpMVVisitor entry, void *ctx)
                 const PetscInt  row  = listed ? B->rows[list + l] : R->row + ((PetscInt)s * H + l) * rbs;
                 const PetscBool here = l < lanes && (!ragged || k < B->len[len + l]) ? PETSC_TRUE : PETSC_FALSE;
 
-                entry(ctx, here ? row + p : -1, B->idx[j + (size_t)k * H + l] + q,
+                const int     *index = B->idx + j + (size_t)(k + narrow) * (size_t)SPMV_INDEX_INTS(narrow);
+                const PetscInt col   = narrow ? B->idx[j] + ((const uint16_t *)index)[l] : index[l];
+
+                entry(ctx, here ? row + p : -1, col + q,
                       SpMVGet(B->val + v + ((size_t)((size_t)k * cbs + q) * rbs + p) * H * SPMV_PARTS + l, (size_t)H));
               }
-        j += (size_t)w * H;
+        j += (size_t)(w + narrow) * (size_t)SPMV_INDEX_INTS(narrow);
         v += (size_t)w * rbs * cbs * H * SPMV_PARTS;
         if (ragged) len += H;
         if (listed) list += H;
