@@ -74,16 +74,19 @@ struct Factors {
 
 // Units sorted by bin; in each bin, most of them ascend
 struct Bins {
+  struct Firsts { // where each bin begins, and the last one ends
+    int of[BINS + 1];
+  };
   Array<int> list; // empty: all units are in one bin
-  int        first[BINS + 1];
+  Firsts     first = {};
 
   const int *Of(int bin) const
   {
-    return list.Size() ? (const int *)list + first[bin] : nullptr;
+    return list.Size() ? (const int *)list + first.of[bin] : nullptr;
   }
   int Count(int bin) const
   {
-    return first[bin + 1] - first[bin];
+    return first.of[bin + 1] - first.of[bin];
   }
 };
 // bin[u]: the bin of unit u; count[]: on the host, the number of units in each bin

@@ -199,11 +199,7 @@ cudaError_t Gemm::Numeric(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Pets
     else
       SPMV_TRY(LaunchRows<SEARCH_AND_STORE>(f, out, stream));
   }
-  if (!mapped && map.Size()) { // the work of a capture has not been done
-    cudaStreamCaptureStatus status;
-    SPMV_TRY(cudaStreamIsCapturing(stream, &status));
-    mapped = status == cudaStreamCaptureStatusNone;
-  }
+  mapped = true;
   return item.Size() ? NumericItems(f, ci, cj, c, stream) : cudaSuccess;
 }
 

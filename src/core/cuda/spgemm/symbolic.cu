@@ -19,6 +19,9 @@ constexpr int     BIG_PLACES = 4096;      // of a thread block's table
 constexpr int     BIG_MOST   = 3072;      // columns in it
 constexpr int     WARP_TERMS = 16384;     // most columns that a group of lanes inserts in a table
 constexpr int64_t BITMAPS    = 256 << 20; // most bytes of all bitmaps, if there are several
+// a thread block sorts the columns of a unit in launches of at most so many units, with so many columns that the mean
+// unit inserts: groups of lanes would leave most of the device idle
+constexpr int FEW_UNITS = 16384, MANY_INSERTED = 512;
 
 enum { ROWS, COLUMNS, DESCENDS, KINDS }; // what is wrong with a pattern
 
@@ -101,12 +104,8 @@ __global__ void count_terms(Factors f, int64_t *of_unit, unsigned char *bin, uns
   histogram.End(total);
 }
 
-struct Begins {
-  int of[BINS];
-};
-
 // used[]: zeros
-__global__ void list_units(int units, const unsigned char *bin, Begins begin, int *used, int *list)
+__global__ void list_units(int units, const unsigned char *bin, Bins::Firsts begin, int *used, int *list)
 {
   __shared__ int count[BINS], first[BINS];
   const int64_t  u = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
@@ -334,18 +333,18 @@ cudaError_t Tabulate(const Factors &f, const Gemm &g, const Bins &bins, int *len
   const double inserted = (double)g.terms / (g.node.entries * g.node.columns) / (double)g.m;
   for (int bin = 0; bin <= BIG; bin++) {
     const int  count = bins.Count(bin);
-    const bool big   = bin == BIG;
+    const bool block = bin == BIG || (FILL && count <= FEW_UNITS && inserted >= MANY_INSERTED);
     Sharing    share;
-    share.places = big ? BIG_PLACES : Places(bin);
-    share.shift  = 32 - Log2(share.places);
-    share.lanes  = big ? BLOCK : PowerFor(std::max(Places(bin) / 8., inserted / 32), 4, std::min(Places(bin), WARP));
+    share.places = bin == BIG ? BIG_PLACES : Places(bin);
+    share.shift  = __builtin_clz(share.places) + 1;
+    share.lanes  = block ? BLOCK : PowerFor(std::max(Places(bin) / 8., inserted / 32), 4, std::min(Places(bin), WARP));
     share.across = Across(g, g.node.columns, share.lanes < WARP ? share.lanes : WARP);
     // 48 KiB, at most: tables of 1024 places are shared by 32 lanes
-    const int    threads = big ? BLOCK : 128;
-    const size_t shared  = sizeof(int) * share.places * (big ? 1 : threads / share.lanes);
+    const int    threads = block ? BLOCK : 128;
+    const size_t shared  = sizeof(int) * share.places * (threads / share.lanes);
     if (!count) continue;
     ForgetErrors();
-    if (big)
+    if (block)
       tabulate<true, FILL><<<count, threads, shared, stream>>>(f, share, bins.Of(bin), count, length,
                                                                (const PetscInt *)g.i, (PetscInt *)g.j);
     else
@@ -377,12 +376,10 @@ cudaError_t MakeBins(int units, const unsigned char *bin, const unsigned long lo
                      Bins *bins)
 {
   Scratch<int> used(stream);
-  Begins       begin;
   int          bins_used = 0;
-  bins->first[0]         = 0;
+  bins->first            = {};
   for (int b = 0; b < BINS; b++) {
-    begin.of[b]        = bins->first[b];
-    bins->first[b + 1] = bins->first[b] + (int)count[b];
+    bins->first.of[b + 1] = bins->first.of[b] + (int)count[b];
     bins_used += count[b] > 0;
   }
   bins->list.Free();
@@ -390,7 +387,7 @@ cudaError_t MakeBins(int units, const unsigned char *bin, const unsigned long lo
   SPMV_TRY(used.Alloc(BINS));
   SPMV_TRY(used.Zero(stream));
   SPMV_TRY(bins->list.Alloc(units, stream));
-  SPMV_LAUNCH(units, BLOCK, stream, list_units, units, bin, begin, (int *)used, (int *)bins->list);
+  SPMV_LAUNCH(units, BLOCK, stream, list_units, units, bin, bins->first, (int *)used, (int *)bins->list);
   return cudaSuccess;
 }
 
@@ -501,7 +498,7 @@ cudaError_t Gemm::Symbolic(const SpMVCudaCSR &A, const SpMVCudaCSR &B, int64_t m
   entries = A.nnz;
   SPMV_TRY(FindNodes(A, B, stream));
   SPMV_TRY(i.Alloc(m + 1, stream));
-  for (int b = 0; b <= BINS; b++) bins.first[b] = 0;
+  bins.first = {};
   if (!A.nnz || !B.nnz) {
     SPMV_TRY(i.Zero(stream));
     return j.Alloc(0, stream);
