@@ -142,7 +142,6 @@ void SpMVCudaSpGEMMGetStats(SpMVCudaSpGEMM product, SpMVCudaSpGEMMStats *stats)
   stats->m        = g.m;
   stats->n        = g.n;
   stats->nonzeros = g.nnz;
-  stats->node     = g.node.rows;
   stats->terms    = 0;
   stats->bytes    = (PetscInt64)product->inner.Bytes();
   for (int k = product->count == 3 ? 0 : 1; k < 2; k++) {

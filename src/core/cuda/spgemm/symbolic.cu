@@ -8,6 +8,7 @@
 */
 #include "table.cuh"
 #include <algorithm>
+#include <cub/block/block_scan.cuh>
 
 namespace spmv {
 namespace {
@@ -199,35 +200,16 @@ __global__ void list_full(const int *list, int count, const int *length, int *fu
   if (length[u] < 0) full[atomicAdd(number, 1)] = u; // in any order: each row has the same columns
 }
 
-// The sum of v over the threads before this one, and over all of them in *total; `of_warp` is in shared memory
-__device__ __forceinline__ int SumBefore(int v, int *of_warp, int *total)
-{
-  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  int       sum = v;
-  for (int by = 1; by < WARP; by *= 2) {
-    const int below = __shfl_up_sync(ALL, sum, by);
-    if (lane >= by) sum += below;
-  }
-  if (lane == WARP - 1) of_warp[warp] = sum;
-  __syncthreads();
-  sum -= v;
-  *total = 0;
-  for (int w = 0; w < (int)blockDim.x / WARP; w++) {
-    if (w < warp) sum += of_warp[w];
-    *total += of_warp[w];
-  }
-  __syncthreads();
-  return sum;
-}
-
 // Like tabulate(), with a bitmap in global memory; a thread block has several units, each in its turn
 template <bool FILL>
 __global__ void __launch_bounds__(BLOCK) mark(Factors f, int across, const int *list, int count, unsigned *bitmaps,
                                               int64_t words, int *length, const PetscInt *ci, PetscInt *cj)
 {
-  __shared__ int range[2], of_warp[BLOCK / WARP];
-  unsigned      *bitmap = bitmaps + blockIdx.x * words;
-  const int      e = f.node.entries, v = f.node.columns;
+  using Scan = cub::BlockScan<int, BLOCK>;
+  __shared__ int                        range[2];
+  __shared__ typename Scan::TempStorage scan;
+  unsigned                             *bitmap = bitmaps + blockIdx.x * words;
+  const int                             e = f.node.entries, v = f.node.columns;
 
   for (int64_t at = blockIdx.x; at < count; at += gridDim.x) {
     const int     u     = list ? list[at] : (int)at;
@@ -260,10 +242,13 @@ __global__ void __launch_bounds__(BLOCK) mark(Factors f, int across, const int *
     }
     __syncthreads();
     for (int k = 0; k <= last; k += BLOCK) {
-      unsigned                   own = k + (int)threadIdx.x <= last ? __ldcg(bitmap + k + threadIdx.x) : 0;
-      int                        total;
-      [[maybe_unused]] const int before = found + SumBefore(__popc(own), of_warp, &total);
+      unsigned             own = k + (int)threadIdx.x <= last ? __ldcg(bitmap + k + threadIdx.x) : 0;
+      int                  total;
+      [[maybe_unused]] int before;
+      Scan(scan).ExclusiveSum(__popc(own), before, total);
+      before += found;
       found += total;
+      __syncthreads(); // the next sum uses the same memory
       if constexpr (FILL) {
         for (int p = before * v; own; own &= own - 1) {
           const int column = (low + (k + (int)threadIdx.x) * WARP + __ffs((int)own) - 1) * v;
