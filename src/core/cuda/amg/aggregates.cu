@@ -9,7 +9,6 @@
   PETSc visits them in their own order, which gives more even ones. So do we for some rounds, enough for grids.
 */
 #include "amg.cuh"
-#include "core/cuda/spgemm/spgemm.h"
 
 namespace spmv {
 namespace {

@@ -9,14 +9,13 @@
 */
 #pragma once
 
-#include "core/cuda/spmvcuda.h"
+#include "core/cuda/spgemm/spgemm.h"
 
 /*
   The graph of an A of bs x bs blocks (bs at most 32): a vertex for each block row, an edge for each block that has an
   entry. With a threshold of at least 0, only edges above it count, where the weight of an edge is the sum of the
-  absolute values in its block (with dense blocks everywhere, and with `indices` > 0, of the rows and columns index[] of
-  the block alone), plus, with symmetrize, that of the opposite edge, divided by the root of the product of both
-  vertices' weights. A threshold below 0 keeps all edges.
+  absolute values in its block, plus, with symmetrize, that of the opposite edge, divided by the root of the product of
+  both vertices' weights. A threshold below 0 keeps all edges.
 
   With symmetrize, the opposite of each edge is an edge. Otherwise A's pattern, or with a threshold A itself, must be
   symmetric. The graph may refer to A's arrays.
@@ -27,8 +26,8 @@
 typedef struct _n_SpMVCudaGraph *SpMVCudaGraph;
 
 PETSC_INTERN cudaError_t SpMVCudaGraphCreate(const SpMVCudaCSR *A, PetscInt bs, PetscBool symmetrize,
-                                             PetscReal threshold, PetscInt indices, const PetscInt index[],
-                                             const PetscInt *outside, cudaStream_t, SpMVCudaGraph *);
+                                             PetscReal threshold, const PetscInt *outside, cudaStream_t,
+                                             SpMVCudaGraph *);
 PETSC_INTERN cudaError_t SpMVCudaGraphDestroy(SpMVCudaGraph *); /* or NULL */
 /* The pattern, in device arrays; a is NULL */
 PETSC_INTERN void SpMVCudaGraphGet(SpMVCudaGraph, SpMVCudaCSR *);
@@ -69,30 +68,23 @@ PETSC_INTERN void SpMVCudaAggregatesGet(SpMVCudaAggregates, SpMVCudaAggregatesSt
 PETSC_INTERN cudaError_t SpMVCudaTentative(SpMVCudaAggregates, PetscInt bs, PetscInt k, const PetscReal *B, PetscInt *i,
                                            PetscInt *j, PetscScalar *a, PetscReal *R, cudaStream_t);
 
-/* Of these rows of a tentative prolongator, on the device: the first column, `before` added, or -1 without entries, and
-   the k values, or zeros. Does not wait for the stream */
-PETSC_INTERN cudaError_t SpMVCudaTentativeRows(const SpMVCudaCSR *P0, PetscInt k, PetscInt before, PetscInt64 count,
-                                               const PetscInt *rows, PetscInt *first, PetscScalar *values,
-                                               cudaStream_t);
+/* Of all rows of a tentative prolongator, which may have no arrays if it has no entries: the first column, `before`
+   added, or -1 without entries, and the k values, or zeros. Does not wait for the stream */
+PETSC_INTERN cudaError_t SpMVCudaTentativeRows(const SpMVCudaCSR *P0, PetscInt k, PetscInt before, PetscInt *first,
+                                               PetscScalar *values, cudaStream_t);
 
 /*
-  The smoothed prolongator P = P0 - scale D^-1 A P0, where D is A's diagonal, and the inverse of 0 is 0. P0 may be any
-  matrix, also the result of the last smoothing. Create finds the pattern, Fill writes the result to the caller's
-  arrays, on the device: i: A.m + 1, j and a: nonzeros. A must have the values that it had in Create. Fill waits for i
-  and j, but not for a.
+  The smoothed prolongator P = P0 - scale D^-1 A P0, where D is A's diagonal, all entries of which are stored, and the
+  inverse of 0 is 0. P0 may be any matrix, also the result of the last smoothing. product: the plan of A P0 after its
+  symbolic phase, with its pattern. The result is written to the caller's arrays, on the device: i: A.m + 1, j and a: as
+  many as the plan has nonzeros. Waits for i and j, but not for a.
 
   diagonal: NULL, or the diagonal block if A is an off-diagonal block, whose columns are rows of other ranks, as are the
   rows of P0. Then P = -scale D^-1 A P0, where D is the diagonal of the diagonal block.
 */
-typedef struct _n_SpMVCudaSmoother *SpMVCudaSmoother;
-
-PETSC_INTERN cudaError_t SpMVCudaSmootherCreate(const SpMVCudaCSR *A, const SpMVCudaCSR *diagonal,
-                                                const SpMVCudaCSR *P0, cudaStream_t, PetscInt64 *nonzeros,
-                                                SpMVCudaSmoother *);
-PETSC_INTERN cudaError_t SpMVCudaSmootherFill(SpMVCudaSmoother, const SpMVCudaCSR *A, const SpMVCudaCSR *diagonal,
-                                              const SpMVCudaCSR *P0, PetscReal scale, PetscInt *i, PetscInt *j,
-                                              PetscScalar *a, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaSmootherDestroy(SpMVCudaSmoother *); /* or NULL */
+PETSC_INTERN cudaError_t SpMVCudaSmooth(SpMVCudaSpGEMM product, const SpMVCudaCSR *A, const SpMVCudaCSR *diagonal,
+                                        const SpMVCudaCSR *P0, PetscReal scale, PetscInt *i, PetscInt *j,
+                                        PetscScalar *a, cudaStream_t);
 
 /* The numbers from `first` on of the noise by which PETSc estimates eigenvalues: x[k] is bitwise what
    KSPNoisyHash_Private(first + k) returns. Does not wait for the stream */

@@ -24,33 +24,26 @@ struct Edges {
 // ------------------------------------------------------------------------------------------------ blocks
 
 /*
-  Each row of a block row has a lane. They pass over its blocks together, in ascending order. sparse: set if a block has
-  less than bs x bs entries. With length, counts the blocks; otherwise writes their columns and, with w, their weights.
-  chosen: the bits of the rows and columns whose entries count, unless there are sparse blocks
+  Each row of a block row has a lane. They pass over its blocks together, in ascending order. With length, counts the
+  blocks; otherwise writes their columns and, with w, their weights
 */
 __global__ void collapse(int64_t vertices, int bs, int lanes, const PetscInt *i, const PetscInt *j, const Scalar *a,
-                         unsigned chosen, int *sparse, int64_t *length, const PetscInt *to_i, PetscInt *to_j,
-                         PetscReal *w)
+                         int64_t *length, const PetscInt *to_i, PetscInt *to_j, PetscReal *w)
 {
   const int64_t u    = Thread() / lanes;
   const int     lane = (int)(Thread() % lanes);
   const bool    own  = u < vertices && lane < bs;
   const int64_t end = own ? (int64_t)i[u * bs + lane + 1] : 0, begin = to_i && u < vertices ? (int64_t)to_i[u] : 0;
   int64_t       q = own ? (int64_t)i[u * bs + lane] : 0, to = begin;
-  bool          dense = true;
-  if (w && *sparse) chosen = ALL;
   for (;;) {
     const int mine  = q < end ? (int)j[q] / bs : INT_MAX;
-    int       block = mine, entries = 0;
-    PetscReal sum = 0;
+    int       block = mine;
+    PetscReal sum   = 0;
     for (int by = lanes / 2; by; by /= 2) block = min(block, __shfl_xor_sync(ALL, block, by));
     if (__all_sync(ALL, block == INT_MAX)) break;
-    for (; mine == block && q < end; q++, entries++) {
-      const int c = (int)j[q] - block * bs;
-      if (c >= bs) break;
-      if (w && chosen >> c & chosen >> lane & 1) sum += fabs(RealPart(Read(a + q)));
+    for (; mine == block && q < end && (int)j[q] - block * bs < bs; q++) {
+      if (w) sum += fabs(RealPart(Read(a + q)));
     }
-    if (own && block != INT_MAX && entries < bs) dense = false;
     for (int by = lanes / 2; by && w; by /= 2) sum += __shfl_xor_sync(ALL, sum, by);
     if (to_j && lane == 0 && block != INT_MAX) {
       to_j[to] = block;
@@ -59,7 +52,6 @@ __global__ void collapse(int64_t vertices, int bs, int lanes, const PetscInt *i,
     to += block != INT_MAX;
   }
   if (length && lane == 0 && u < vertices) length[u] = to - begin;
-  if (length && !dense) *sparse = 1;
 }
 
 // ------------------------------------------------------------------------------------------------ opposite edges
@@ -134,19 +126,16 @@ public:
   {
   }
 
-  cudaError_t Collapse(int bs, unsigned chosen, bool weigh)
+  cudaError_t Collapse(int bs, bool weigh)
   {
-    Scratch<int>  sparse(stream);
     const Edges   from     = e;
     const int64_t vertices = e.n / bs;
     int           lanes    = 2;
     while (lanes < bs) lanes *= 2;
-    SPMV_TRY(sparse.Alloc(1));
-    SPMV_TRY(sparse.Zero(stream));
     e.n = vertices;
     return Replace(weigh, [&](int64_t *length, const PetscInt *i, PetscInt *j, PetscReal *weight) {
-      SPMV_LAUNCH(vertices * lanes, BLOCK, stream, collapse, vertices, bs, lanes, from.i, from.j, from.a, chosen,
-                  (int *)sparse, length, i, j, weight);
+      SPMV_LAUNCH(vertices * lanes, BLOCK, stream, collapse, vertices, bs, lanes, from.i, from.j, from.a, length, i, j,
+                  weight);
       return cudaSuccess;
     });
   }
@@ -220,24 +209,21 @@ private:
 using namespace spmv;
 
 cudaError_t SpMVCudaGraphCreate(const SpMVCudaCSR *A, PetscInt bs, PetscBool symmetrize, PetscReal threshold,
-                                PetscInt indices, const PetscInt index[], const PetscInt *outside, cudaStream_t stream,
-                                SpMVCudaGraph *graph)
+                                const PetscInt *outside, cudaStream_t stream, SpMVCudaGraph *graph)
 {
   return Create(graph, stream, [&](_n_SpMVCudaGraph &g) {
     const bool weigh    = threshold >= 0;
     bool       opposite = false;
     PetscBool  ascends  = PETSC_TRUE;
-    unsigned   chosen   = indices > 0 ? 0 : ALL;
     if (A->m != A->n || A->m > SPMVCUDA_MAX_SIZE || A->index_bytes != sizeof(PetscInt) || bs < 1 || bs > WARP ||
         A->m % bs)
       return cudaErrorNotSupported;
     g.outside = outside;
     g.bs      = (int)bs;
-    for (PetscInt k = 0; k < indices; k++) chosen |= 1u << index[k];
     SPMV_TRY(SpMVCudaCSRAscends(A, stream, &ascends)); // the smoother, too, searches rows
     if (!ascends) return cudaErrorNotSupported;
     Builder builder(g, *A, stream);
-    if (bs > 1) SPMV_TRY(builder.Collapse((int)bs, chosen, weigh));
+    if (bs > 1) SPMV_TRY(builder.Collapse((int)bs, weigh));
     if (symmetrize) SPMV_TRY(builder.Symmetrize(weigh, &opposite));
     if (weigh) SPMV_TRY(builder.Filter(opposite, threshold));
     builder.Finish();

@@ -153,15 +153,15 @@ cudaError_t Factor(const _n_SpMVCudaAggregates &g, int bs, int k, const PetscRea
   return cudaSuccess;
 }
 
-__global__ void take_rows(int64_t count, const PetscInt *rows, int k, PetscInt before, const PetscInt *i,
-                          const PetscInt *j, const Scalar *a, PetscInt *first, Scalar *values)
+__global__ void take_rows(int64_t m, int k, PetscInt before, const PetscInt *i, const PetscInt *j, const Scalar *a,
+                          PetscInt *first, Scalar *values)
 {
-  const int64_t t = Thread(), q = t / k;
-  if (q >= count) return;
-  const PetscInt at    = i[rows[q]];
-  const bool     empty = i[rows[q] + 1] == at;
+  const int64_t t = Thread(), r = t / k;
+  if (r >= m) return;
+  const PetscInt at    = i ? i[r] : 0;
+  const bool     empty = !i || i[r + 1] == at;
   values[t]            = empty ? Num::zero() : a[at + t % k];
-  if (t % k == 0) first[q] = empty ? -1 : before + j[at];
+  if (t % k == 0) first[r] = empty ? -1 : before + j[at];
 }
 
 } // namespace
@@ -187,11 +187,11 @@ cudaError_t SpMVCudaTentative(SpMVCudaAggregates aggregates, PetscInt bs, PetscI
   });
 }
 
-cudaError_t SpMVCudaTentativeRows(const SpMVCudaCSR *P0, PetscInt k, PetscInt before, PetscInt64 count,
-                                  const PetscInt *rows, PetscInt *first, PetscScalar *values, cudaStream_t stream)
+cudaError_t SpMVCudaTentativeRows(const SpMVCudaCSR *P0, PetscInt k, PetscInt before, PetscInt *first,
+                                  PetscScalar *values, cudaStream_t stream)
 {
   if (!IsAligned(P0->a) || !IsAligned(values)) return cudaErrorMisalignedAddress;
-  SPMV_LAUNCH(count * k, BLOCK, stream, take_rows, count, rows, (int)k, before, (const PetscInt *)P0->i,
+  SPMV_LAUNCH(P0->m * k, BLOCK, stream, take_rows, P0->m, (int)k, before, (const PetscInt *)P0->i,
               (const PetscInt *)P0->j, (const Scalar *)P0->a, first, (Scalar *)values);
   return cudaSuccess;
 }

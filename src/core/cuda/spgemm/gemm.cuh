@@ -51,13 +51,17 @@ struct Nodal {
   int rows = 1, entries = 1, columns = 1;
 };
 
-template <class IA> struct Factors {
-  const IA       *ai, *aj;
-  const PetscInt *bi, *bj;
+struct Factors {
+  const PetscInt *ai, *aj, *bi, *bj;
   const Scalar   *aa, *ba;
   int             units, n; // n: columns of B
   Nodal           node;
 
+  Factors(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Nodal &node)
+      : ai((const PetscInt *)A.i), aj((const PetscInt *)A.j), bi((const PetscInt *)B.i), bj((const PetscInt *)B.j),
+        aa((const Scalar *)A.a), ba((const Scalar *)B.a), units((int)(A.m / node.rows)), n((int)B.n), node(node)
+  {
+  }
   __device__ int64_t Begin(int u) const
   {
     return (int64_t)ai[(int64_t)u * node.rows];
@@ -68,39 +72,21 @@ template <class IA> struct Factors {
   }
 };
 
-// Calls f with the factors; A may have the indices of a transpose that was made here
-template <class F> cudaError_t WithFactors(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Nodal &node, F f)
-{
-  const auto of = [&](auto index) {
-    using IA = decltype(index);
-    return Factors<IA>{(const IA *)A.i,
-                       (const IA *)A.j,
-                       (const PetscInt *)B.i,
-                       (const PetscInt *)B.j,
-                       (const Scalar *)A.a,
-                       (const Scalar *)B.a,
-                       (int)(A.m / node.rows),
-                       (int)B.n,
-                       node};
-  };
-#if defined(PETSC_USE_64BIT_INDICES)
-  if (A.index_bytes == 8) return f(of(int64_t()));
-#endif
-  return f(of(int()));
-}
-
 // Units sorted by bin; in each bin, most of them ascend
 struct Bins {
+  struct Firsts { // where each bin begins, and the last one ends
+    int of[BINS + 1];
+  };
   Array<int> list; // empty: all units are in one bin
-  int        first[BINS + 1];
+  Firsts     first = {};
 
   const int *Of(int bin) const
   {
-    return list.Size() ? (const int *)list + first[bin] : nullptr;
+    return list.Size() ? (const int *)list + first.of[bin] : nullptr;
   }
   int Count(int bin) const
   {
-    return first[bin + 1] - first[bin];
+    return first.of[bin + 1] - first.of[bin];
   }
 };
 // bin[u]: the bin of unit u; count[]: on the host, the number of units in each bin
@@ -134,20 +120,18 @@ public:
            segmented.Bytes() + sums.Bytes();
   }
 
-  int64_t         m = 0, n = 0, nnz = 0, terms = 0;
+  int64_t         m = 0, n = 0, nnz = 0, terms = 0, entries = 0; // entries: of A
   Nodal           node;
   Array<PetscInt> i, j;
 
 private:
   cudaError_t FindNodes(const SpMVCudaCSR &A, const SpMVCudaCSR &B, cudaStream_t);
-  cudaError_t Count(const SpMVCudaCSR &A, const SpMVCudaCSR &B, Array<int64_t> &of_unit, Array<int> &length,
-                    Bins &table, cudaStream_t);
-  cudaError_t Fill(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Array<int64_t> &of_unit, Array<int> &length,
-                   int64_t most, Bins &table, cudaStream_t);
+  cudaError_t Count(const Factors &, Array<int64_t> &of_unit, Array<int> &length, Bins &table, cudaStream_t);
+  cudaError_t Fill(const Factors &, const Array<int64_t> &of_unit, Array<int> &length, int64_t most, Bins &table,
+                   cudaStream_t);
   // of the rows that are computed in parts
-  cudaError_t MakeItems(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Array<int64_t> &of_unit, cudaStream_t);
-  cudaError_t NumericItems(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const PetscInt *ci, const PetscInt *cj,
-                           Scalar *c, cudaStream_t);
+  cudaError_t MakeItems(const Factors &, const Array<int64_t> &of_unit, cudaStream_t);
+  cudaError_t NumericItems(const Factors &, const PetscInt *ci, const PetscInt *cj, Scalar *c, cudaStream_t);
 
   // of the numeric phase
   int                  lanes = 1; // that share a row of B

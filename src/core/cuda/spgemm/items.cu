@@ -26,8 +26,7 @@ __host__ __device__ inline void Cut(int64_t entries, int64_t length, int64_t ter
 }
 
 // Of row k of the listed units: the number of items, of sums of several segments, and whether there are several
-template <class IA>
-__global__ void count_items(Factors<IA> f, const int *list, int64_t rows, const int64_t *of_unit, const PetscInt *ci,
+__global__ void count_items(Factors f, const int *list, int64_t rows, const int64_t *of_unit, const PetscInt *ci,
                             int64_t *items, int64_t *sums, int64_t *several)
 {
   const int64_t k = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
@@ -41,8 +40,7 @@ __global__ void count_items(Factors<IA> f, const int *list, int64_t rows, const 
   several[k] = segments > 1;
 }
 
-template <class IA>
-__global__ void list_items(Factors<IA> f, const int *list, int64_t rows, const int64_t *of_unit, const PetscInt *ci,
+__global__ void list_items(Factors f, const int *list, int64_t rows, const int64_t *of_unit, const PetscInt *ci,
                            const int64_t *items, const int64_t *sums, const int64_t *several, Item *item,
                            Segmented *segmented)
 {
@@ -58,9 +56,8 @@ __global__ void list_items(Factors<IA> f, const int *list, int64_t rows, const i
   if (segments > 1 && threadIdx.x % WARP == 0) segmented[several[k]] = Segmented{row, segments, sums[k]};
 }
 
-template <class IA>
-__global__ void __launch_bounds__(BLOCK) multiply_items(Factors<IA> f, const Item *items, int64_t count,
-                                                        const PetscInt *ci, const PetscInt *cj, Scalar *c, Scalar *sums)
+__global__ void __launch_bounds__(BLOCK) multiply_items(Factors f, const Item *items, int64_t count, const PetscInt *ci,
+                                                        const PetscInt *cj, Scalar *c, Scalar *sums)
 {
   constexpr int   SHIFT = 32 - 10;
   const int64_t   k     = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WARP;
@@ -153,8 +150,7 @@ __global__ void add_segments(const Segmented *segmented, int64_t count, const Pe
 
 } // namespace
 
-cudaError_t Gemm::MakeItems(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Array<int64_t> &of_unit,
-                            cudaStream_t stream)
+cudaError_t Gemm::MakeItems(const Factors &f, const Array<int64_t> &of_unit, cudaStream_t stream)
 {
   const int64_t    rows    = (int64_t)bins.Count(BIG) * node.rows;
   Scratch<int64_t> part[3] = {Scratch<int64_t>(stream), Scratch<int64_t>(stream), Scratch<int64_t>(stream)};
@@ -163,11 +159,8 @@ cudaError_t Gemm::MakeItems(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Ar
     SPMV_TRY(p.Alloc(rows + 1));
     SPMV_TRY(p.Zero(stream));
   }
-  SPMV_TRY(WithFactors(A, B, node, [&](auto f) {
-    SPMV_LAUNCH(rows, BLOCK, stream, count_items, f, bins.Of(BIG), rows, (const int64_t *)of_unit, (const PetscInt *)i,
-                (int64_t *)part[0], (int64_t *)part[1], (int64_t *)part[2]);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH(rows, BLOCK, stream, count_items, f, bins.Of(BIG), rows, (const int64_t *)of_unit, (const PetscInt *)i,
+              (int64_t *)part[0], (int64_t *)part[1], (int64_t *)part[2]);
   for (int k = 0; k < 3; k++) {
     SPMV_TRY(ExclusiveSum(part[k], rows + 1, stream));
     SPMV_TRY(cudaMemcpyAsync(total + k, (int64_t *)part[k] + rows, sizeof(*total), cudaMemcpyDeviceToHost, stream));
@@ -177,27 +170,20 @@ cudaError_t Gemm::MakeItems(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Ar
   SPMV_TRY(item.Alloc(total[0], stream));
   SPMV_TRY(sums.Alloc(total[1], stream));
   SPMV_TRY(segmented.Alloc(total[2], stream));
-  SPMV_TRY(WithFactors(A, B, node, [&](auto f) {
-    SPMV_LAUNCH(rows * WARP, BLOCK, stream, list_items, f, bins.Of(BIG), rows, (const int64_t *)of_unit,
-                (const PetscInt *)i, (const int64_t *)part[0], (const int64_t *)part[1], (const int64_t *)part[2],
-                (Item *)item, (Segmented *)segmented);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH(rows * WARP, BLOCK, stream, list_items, f, bins.Of(BIG), rows, (const int64_t *)of_unit,
+              (const PetscInt *)i, (const int64_t *)part[0], (const int64_t *)part[1], (const int64_t *)part[2],
+              (Item *)item, (Segmented *)segmented);
   return cudaSuccess;
 }
 
-cudaError_t Gemm::NumericItems(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const PetscInt *ci, const PetscInt *cj,
-                               Scalar *c, cudaStream_t stream)
+cudaError_t Gemm::NumericItems(const Factors &f, const PetscInt *ci, const PetscInt *cj, Scalar *c, cudaStream_t stream)
 {
   constexpr size_t SHARED = (size_t)BLOCK / WARP * (TILE * sizeof(Scalar) + PLACES * (sizeof(int) + 2));
-  SPMV_TRY(WithFactors(A, B, node, [&](auto f) {
-    const auto kernel = multiply_items<std::decay_t<decltype(f.ai[0])>>;
-    SPMV_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SHARED));
-    ForgetErrors();
-    kernel<<<Blocks((int64_t)item.Size() * WARP, BLOCK), BLOCK, SHARED, stream>>>(f, item, (int64_t)item.Size(), ci, cj,
-                                                                                  c, sums);
-    return cudaGetLastError();
-  }));
+  SPMV_TRY(cudaFuncSetAttribute(multiply_items, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SHARED));
+  ForgetErrors();
+  multiply_items<<<Blocks((int64_t)item.Size() * WARP, BLOCK), BLOCK, SHARED, stream>>>(f, item, (int64_t)item.Size(),
+                                                                                        ci, cj, c, sums);
+  SPMV_TRY(cudaGetLastError());
   SPMV_LAUNCH((int64_t)segmented.Size() * BLOCK, BLOCK, stream, add_segments, (const Segmented *)segmented,
               (int64_t)segmented.Size(), ci, c, (const Scalar *)sums);
   return cudaSuccess;

@@ -34,7 +34,7 @@ __host__ __device__ constexpr int SharedBytes(int bin, int rows, bool table)
          16;
 }
 
-template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multiply(Factors<IA> f, Output out)
+template <int HOW, int R> __global__ void __launch_bounds__(128) multiply(Factors f, Output out)
 {
   const int       lane = threadIdx.x % out.lanes, slot = threadIdx.x / out.lanes, share = slot % out.sharing;
   const int64_t   at     = ((int64_t)blockIdx.x * (blockDim.x / out.lanes) + slot) / out.sharing;
@@ -148,12 +148,12 @@ template <int HOW, int R, class IA> __global__ void __launch_bounds__(128) multi
   }
 }
 
-template <int HOW, int R, class IA> cudaError_t Launch(const Factors<IA> &f, Output out, cudaStream_t stream)
+template <int HOW, int R> cudaError_t Launch(const Factors &f, Output out, cudaStream_t stream)
 {
   // bytes of shared memory of a block, of a warp, and of groups that share a unit, which any device has
   constexpr int MOST = 64 << 10, GOOD = 16 << 10, MOST_SHARED = 96 << 10;
   const int     group  = SharedBytes(out.bin, R, HOW != READ);
-  const auto    kernel = multiply<HOW, R, IA>;
+  const auto    kernel = multiply<HOW, R>;
   int           warps  = 4;
   static_assert(SharedBytes(BIG - 1, R, true) <= MOST, "the sums of a unit");
   // the same in all phases, which then add in the same order
@@ -171,18 +171,14 @@ template <int HOW, int R, class IA> cudaError_t Launch(const Factors<IA> &f, Out
   return cudaGetLastError();
 }
 
-template <int HOW>
-cudaError_t LaunchRows(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Nodal &node, const Output &out,
-                       cudaStream_t stream)
+template <int HOW> cudaError_t LaunchRows(const Factors &f, const Output &out, cudaStream_t stream)
 {
-  return WithFactors(A, B, node, [&](auto f) {
-    switch (node.rows) {
-    case 1: return Launch<HOW, 1>(f, out, stream);
-    case 2: return Launch<HOW, 2>(f, out, stream);
-    case 3: return Launch<HOW, 3>(f, out, stream);
-    default: return Launch<HOW, 4>(f, out, stream);
-    }
-  });
+  switch (f.node.rows) {
+  case 1: return Launch<HOW, 1>(f, out, stream);
+  case 2: return Launch<HOW, 2>(f, out, stream);
+  case 3: return Launch<HOW, 3>(f, out, stream);
+  default: return Launch<HOW, 4>(f, out, stream);
+  }
 }
 
 } // namespace
@@ -190,24 +186,21 @@ cudaError_t LaunchRows(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Nodal &
 cudaError_t Gemm::Numeric(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const PetscInt *ci, const PetscInt *cj, Scalar *c,
                           cudaStream_t stream)
 {
+  const Factors f(A, B, node);
   for (int bin = 0; bin < BIG; bin++) {
     const int    count   = bins.Count(bin);
     const bool   several = count <= FEW_UNITS && A.nnz >= MANY_ENTRIES * A.m;
     const Output out     = {ci, cj, c, map, map_start, bins.Of(bin), count, lanes, bin, several ? SHARING : 1};
     if (!count) continue;
     if (!map.Size())
-      SPMV_TRY(LaunchRows<SEARCH>(A, B, node, out, stream));
+      SPMV_TRY(LaunchRows<SEARCH>(f, out, stream));
     else if (mapped)
-      SPMV_TRY(LaunchRows<READ>(A, B, node, out, stream));
+      SPMV_TRY(LaunchRows<READ>(f, out, stream));
     else
-      SPMV_TRY(LaunchRows<SEARCH_AND_STORE>(A, B, node, out, stream));
+      SPMV_TRY(LaunchRows<SEARCH_AND_STORE>(f, out, stream));
   }
-  if (!mapped && map.Size()) { // the work of a capture has not been done
-    cudaStreamCaptureStatus status;
-    SPMV_TRY(cudaStreamIsCapturing(stream, &status));
-    mapped = status == cudaStreamCaptureStatusNone;
-  }
-  return item.Size() ? NumericItems(A, B, ci, cj, c, stream) : cudaSuccess;
+  mapped = true;
+  return item.Size() ? NumericItems(f, ci, cj, c, stream) : cudaSuccess;
 }
 
 } // namespace spmv

@@ -8,19 +8,14 @@ namespace {
 
 // An explicit transpose, and where its values are in the factor
 struct Transpose {
-  Array<int>    i, j, from;
-  Array<Scalar> a;
-#if defined(PETSC_USE_64BIT_INDICES)
-  Array<PetscInt> wide[2]; // the pattern of a right factor, whose indices are of PetscInt
-#endif
+  Array<PetscInt> i, j;
+  Array<int>      from;
+  Array<Scalar>   a;
 
-  size_t Bytes() const
+  cudaError_t Make(const SpMVCudaCSR &factor, cudaStream_t);
+  size_t      Bytes() const
   {
-    size_t bytes = i.Bytes() + j.Bytes() + from.Bytes() + a.Bytes();
-#if defined(PETSC_USE_64BIT_INDICES)
-    bytes += wide[0].Bytes() + wide[1].Bytes();
-#endif
-    return bytes;
+    return i.Bytes() + j.Bytes() + from.Bytes() + a.Bytes();
   }
 };
 
@@ -31,6 +26,22 @@ __global__ void widen(int64_t count, const int *from, PetscInt *to)
   if (k < count) to[k] = from[k];
 }
 #endif
+
+cudaError_t Transpose::Make(const SpMVCudaCSR &factor, cudaStream_t stream)
+{
+  if (factor.nnz > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
+#if defined(PETSC_USE_64BIT_INDICES)
+  Scratch<int> narrow_i(stream), narrow_j(stream);
+  SPMV_TRY(TransposeCSR(factor, stream, narrow_i, narrow_j, from));
+  SPMV_TRY(i.Alloc(factor.n + 1, stream));
+  SPMV_TRY(j.Alloc(factor.nnz, stream));
+  SPMV_LAUNCH(factor.n + 1, 256, stream, widen, factor.n + 1, (const int *)narrow_i, (PetscInt *)i);
+  SPMV_LAUNCH(factor.nnz, 256, stream, widen, factor.nnz, (const int *)narrow_j, (PetscInt *)j);
+#else
+  SPMV_TRY(TransposeCSR(factor, stream, i, j, from));
+#endif
+  return a.Alloc(factor.nnz, stream);
+}
 
 __global__ void permute(int64_t count, const int *from, const Scalar *a, Scalar *to)
 {
@@ -54,34 +65,7 @@ struct _n_SpMVCudaSpGEMM {
   SpMVCudaCSR Pattern(int k, const SpMVCudaCSR factor[]) const
   {
     if (!transposed[k]) return factor[k];
-    SpMVCudaCSR csr = {factor[k].n, factor[k].m, factor[k].nnz, transpose[k].i, transpose[k].j, sizeof(int), nullptr};
-#if defined(PETSC_USE_64BIT_INDICES)
-    if (k > 0) {
-      csr.i           = transpose[k].wide[0];
-      csr.j           = transpose[k].wide[1];
-      csr.index_bytes = sizeof(PetscInt);
-    }
-#endif
-    return csr;
-  }
-  cudaError_t Make(int k, const SpMVCudaCSR &factor, cudaStream_t stream)
-  {
-    Transpose &t = transpose[k];
-    if (factor.nnz > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
-    SPMV_TRY(TransposeCSR(factor, stream, t.i, t.j, t.from));
-    SPMV_TRY(t.a.Alloc(factor.nnz, stream));
-#if defined(PETSC_USE_64BIT_INDICES)
-    if (k > 0) {
-      SPMV_TRY(t.wide[0].Alloc(factor.n + 1, stream));
-      SPMV_TRY(t.wide[1].Alloc(factor.nnz, stream));
-      SPMV_LAUNCH(factor.n + 1, 256, stream, widen, factor.n + 1, (const int *)t.i, (PetscInt *)t.wide[0]);
-      SPMV_LAUNCH(factor.nnz, 256, stream, widen, factor.nnz, (const int *)t.j, (PetscInt *)t.wide[1]);
-      SPMV_TRY(cudaStreamSynchronize(stream));
-      t.i.Free();
-      t.j.Free();
-    }
-#endif
-    return cudaSuccess;
+    return {factor[k].n, factor[k].m, factor[k].nnz, transpose[k].i, transpose[k].j, sizeof(PetscInt), nullptr};
   }
   SpMVCudaCSR Inner() const
   {
@@ -95,7 +79,7 @@ struct _n_SpMVCudaSpGEMM {
     for (int k = 0; k < count; k++) {
       if (factor[k].m > SPMVCUDA_MAX_SIZE || factor[k].n > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
       if (factor[k].index_bytes != sizeof(PetscInt)) return cudaErrorNotSupported;
-      if (transposed[k]) SPMV_TRY(Make(k, factor[k], stream));
+      if (transposed[k]) SPMV_TRY(transpose[k].Make(factor[k], stream));
     }
     if (count == 3) {
       SPMV_TRY(gemm[0].Symbolic(Pattern(1, factor), Pattern(2, factor), most, stream));
@@ -158,7 +142,6 @@ void SpMVCudaSpGEMMGetStats(SpMVCudaSpGEMM product, SpMVCudaSpGEMMStats *stats)
   stats->m        = g.m;
   stats->n        = g.n;
   stats->nonzeros = g.nnz;
-  stats->node     = g.node.rows;
   stats->terms    = 0;
   stats->bytes    = (PetscInt64)product->inner.Bytes();
   for (int k = product->count == 3 ? 0 : 1; k < 2; k++) {

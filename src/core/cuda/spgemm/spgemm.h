@@ -34,7 +34,6 @@ typedef struct {
   PetscInt64 m, n, nonzeros; /* of the result */
   PetscInt64 terms;          /* products of two numbers that are added in a numeric phase */
   PetscInt64 bytes;          /* of the plan, with the pattern as long as it is not released */
-  PetscInt   node;           /* rows that are computed together */
 } SpMVCudaSpGEMMStats;
 PETSC_INTERN void SpMVCudaSpGEMMGetStats(SpMVCudaSpGEMM, SpMVCudaSpGEMMStats *);
 

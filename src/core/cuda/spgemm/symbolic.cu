@@ -8,6 +8,7 @@
 */
 #include "table.cuh"
 #include <algorithm>
+#include <cub/block/block_scan.cuh>
 
 namespace spmv {
 namespace {
@@ -19,23 +20,26 @@ constexpr int     BIG_PLACES = 4096;      // of a thread block's table
 constexpr int     BIG_MOST   = 3072;      // columns in it
 constexpr int     WARP_TERMS = 16384;     // most columns that a group of lanes inserts in a table
 constexpr int64_t BITMAPS    = 256 << 20; // most bytes of all bitmaps, if there are several
+// a thread block sorts the columns of a unit in launches of at most so many units, with so many columns that the mean
+// unit inserts: groups of lanes would leave most of the device idle
+constexpr int FEW_UNITS = 16384, MANY_INSERTED = 512;
 
 enum { ROWS, COLUMNS, DESCENDS, KINDS }; // what is wrong with a pattern
 
 // broken[ROWS], [COLUMNS]: bit s is set if the rows do not come in groups of s rows with the same columns, or if the
 // columns of each row do not come in runs of s neighboring columns that begin at multiples of s
-template <class I> __global__ void find_breaks(const I *i, const I *j, int64_t rows, unsigned *broken)
+__global__ void find_breaks(const PetscInt *i, const PetscInt *j, int64_t rows, unsigned *broken)
 {
   const int64_t r           = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / LANES;
   const int     lane        = threadIdx.x % LANES;
   unsigned      bits[KINDS] = {};
   if (r < rows) {
-    const int64_t begin = i[r], length = i[r + 1] - begin, above = r ? (int64_t)i[r - 1] : begin;
+    const int64_t begin = i[r], length = i[r + 1] - begin, above = r ? i[r - 1] : begin;
     bool          same = r > 0 && begin - above == length;
 #pragma unroll
     for (int s = 2; s <= MOST_NODE; s++) bits[COLUMNS] |= (unsigned)(length % s != 0) << s;
     for (int64_t p = lane; p < length; p += LANES) {
-      const int64_t c = j[begin + p], before = p ? (int64_t)j[begin + p - 1] : -1;
+      const int64_t c = j[begin + p], before = p ? j[begin + p - 1] : -1;
       if (same && j[above + p] != c) same = false;
       if (before >= c) bits[DESCENDS] = 1;
 #pragma unroll
@@ -70,8 +74,7 @@ struct Histogram {
 };
 
 // of_unit[u]: the terms of each row of unit u; total[]: the number of units in each bin, and of all terms of all units
-template <class IA>
-__global__ void count_terms(Factors<IA> f, int64_t *of_unit, unsigned char *bin, unsigned long long *total)
+__global__ void count_terms(Factors f, int64_t *of_unit, unsigned char *bin, unsigned long long *total)
 {
   __shared__ unsigned count[BINS];
   Histogram           histogram = {count};
@@ -102,12 +105,8 @@ __global__ void count_terms(Factors<IA> f, int64_t *of_unit, unsigned char *bin,
   histogram.End(total);
 }
 
-struct Begins {
-  int of[BINS];
-};
-
 // used[]: zeros
-__global__ void list_units(int units, const unsigned char *bin, Begins begin, int *used, int *list)
+__global__ void list_units(int units, const unsigned char *bin, Bins::Firsts begin, int *used, int *list)
 {
   __shared__ int count[BINS], first[BINS];
   const int64_t  u = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
@@ -136,9 +135,9 @@ struct Sharing {
   A group inserts the columns of its unit in its table. Without FILL it stores their number in length[], or -1 if the
   table is full; with FILL it sorts them and stores them. `filled` is for thread blocks, whose tables may be too small
 */
-template <bool BLOCK, bool FILL, class IA>
+template <bool BLOCK, bool FILL>
 __global__ void __launch_bounds__(256)
-    tabulate(Factors<IA> f, Sharing share, const int *list, int count, int *length, const PetscInt *ci, PetscInt *cj)
+    tabulate(Factors f, Sharing share, const int *list, int count, int *length, const PetscInt *ci, PetscInt *cj)
 {
   __shared__ int filled;
   const int      lane = BLOCK ? threadIdx.x : threadIdx.x % share.lanes;
@@ -201,35 +200,16 @@ __global__ void list_full(const int *list, int count, const int *length, int *fu
   if (length[u] < 0) full[atomicAdd(number, 1)] = u; // in any order: each row has the same columns
 }
 
-// The sum of v over the threads before this one, and over all of them in *total; `of_warp` is in shared memory
-__device__ __forceinline__ int SumBefore(int v, int *of_warp, int *total)
-{
-  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  int       sum = v;
-  for (int by = 1; by < WARP; by *= 2) {
-    const int below = __shfl_up_sync(ALL, sum, by);
-    if (lane >= by) sum += below;
-  }
-  if (lane == WARP - 1) of_warp[warp] = sum;
-  __syncthreads();
-  sum -= v;
-  *total = 0;
-  for (int w = 0; w < (int)blockDim.x / WARP; w++) {
-    if (w < warp) sum += of_warp[w];
-    *total += of_warp[w];
-  }
-  __syncthreads();
-  return sum;
-}
-
 // Like tabulate(), with a bitmap in global memory; a thread block has several units, each in its turn
-template <bool FILL, class IA>
-__global__ void __launch_bounds__(BLOCK) mark(Factors<IA> f, int across, const int *list, int count, unsigned *bitmaps,
+template <bool FILL>
+__global__ void __launch_bounds__(BLOCK) mark(Factors f, int across, const int *list, int count, unsigned *bitmaps,
                                               int64_t words, int *length, const PetscInt *ci, PetscInt *cj)
 {
-  __shared__ int range[2], of_warp[BLOCK / WARP];
-  unsigned      *bitmap = bitmaps + blockIdx.x * words;
-  const int      e = f.node.entries, v = f.node.columns;
+  using Scan = cub::BlockScan<int, BLOCK>;
+  __shared__ int                        range[2];
+  __shared__ typename Scan::TempStorage scan;
+  unsigned                             *bitmap = bitmaps + blockIdx.x * words;
+  const int                             e = f.node.entries, v = f.node.columns;
 
   for (int64_t at = blockIdx.x; at < count; at += gridDim.x) {
     const int     u     = list ? list[at] : (int)at;
@@ -262,10 +242,13 @@ __global__ void __launch_bounds__(BLOCK) mark(Factors<IA> f, int across, const i
     }
     __syncthreads();
     for (int k = 0; k <= last; k += BLOCK) {
-      unsigned                   own = k + (int)threadIdx.x <= last ? __ldcg(bitmap + k + threadIdx.x) : 0;
-      int                        total;
-      [[maybe_unused]] const int before = found + SumBefore(__popc(own), of_warp, &total);
+      unsigned             own = k + (int)threadIdx.x <= last ? __ldcg(bitmap + k + threadIdx.x) : 0;
+      int                  total;
+      [[maybe_unused]] int before;
+      Scan(scan).ExclusiveSum(__popc(own), before, total);
+      before += found;
       found += total;
+      __syncthreads(); // the next sum uses the same memory
       if constexpr (FILL) {
         for (int p = before * v; own; own &= own - 1) {
           const int column = (low + (k + (int)threadIdx.x) * WARP + __ffs((int)own) - 1) * v;
@@ -282,8 +265,7 @@ __global__ void __launch_bounds__(BLOCK) mark(Factors<IA> f, int across, const i
 
 // The bins of the second half of this phase and of the numeric phase, the entries of each unit, and the bytes of its
 // positions
-template <class IA>
-__global__ void sort_lengths(Factors<IA> f, const int64_t *of_unit, const int *length, unsigned char *fill,
+__global__ void sort_lengths(Factors f, const int64_t *of_unit, const int *length, unsigned char *fill,
                              unsigned char *numeric, int64_t *entries, int64_t *positions, unsigned long long *total)
 {
   __shared__ unsigned count[2][BINS];
@@ -324,65 +306,52 @@ __global__ void set_offsets(int64_t m, int rows, const int64_t *entries, const i
 // ------------------------------------------------------------------------------------------------ launches
 
 // rows of B are read by as many threads as their mean length
-int Across(const SpMVCudaCSR &A, const Nodal &node, int64_t terms, int most)
+int Across(const Gemm &g, int columns, int most)
 {
-  return PowerFor(0.75 * (double)terms * node.rows / (double)(A.nnz ? A.nnz : 1) / node.columns, 1, most);
+  return PowerFor(0.75 * (double)g.terms * g.node.rows / (double)g.entries / columns, 1, most);
 }
 
 template <bool FILL>
-cudaError_t Tabulate(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Gemm &g, const Bins &bins, int *length,
-                     cudaStream_t stream)
+cudaError_t Tabulate(const Factors &f, const Gemm &g, const Bins &bins, int *length, cudaStream_t stream)
 {
   // of the mean unit. With so few lanes as a short row of the product needs, long rows of A would take long
-  const double inserted = (double)g.terms / (g.node.entries * g.node.columns) / (double)(A.m ? A.m : 1);
-  return WithFactors(A, B, g.node, [&](auto f) {
-    using IA = decltype(f.ai[0] + 0);
-    for (int bin = 0; bin <= BIG; bin++) {
-      const int  count = bins.Count(bin);
-      const bool big   = bin == BIG;
-      Sharing    share;
-      share.places = big ? BIG_PLACES : Places(bin);
-      share.shift  = 32 - Log2(share.places);
-      share.lanes  = big ? BLOCK : PowerFor(std::max(Places(bin) / 8., inserted / 32), 4, std::min(Places(bin), WARP));
-      share.across = Across(A, g.node, g.terms, share.lanes < WARP ? share.lanes : WARP);
-      // 48 KiB, at most: tables of 1024 places are shared by 32 lanes
-      const int    threads = big ? BLOCK : 128;
-      const size_t shared  = sizeof(int) * share.places * (big ? 1 : threads / share.lanes);
-      if (!count) continue;
-      ForgetErrors();
-      if (big)
-        tabulate<true, FILL><<<count, threads, shared, stream>>>(f, share, bins.Of(bin), count, length,
-                                                                 (const PetscInt *)g.i, (PetscInt *)g.j);
-      else
-        tabulate<false, FILL><<<Blocks((int64_t)count * share.lanes, threads), threads, shared, stream>>>(
-            f, share, bins.Of(bin), count, length, (const PetscInt *)g.i, (PetscInt *)g.j);
-      SPMV_TRY(cudaGetLastError());
-    }
-    return cudaSuccess;
-  });
+  const double inserted = (double)g.terms / (g.node.entries * g.node.columns) / (double)g.m;
+  for (int bin = 0; bin <= BIG; bin++) {
+    const int  count = bins.Count(bin);
+    const bool block = bin == BIG || (FILL && count <= FEW_UNITS && inserted >= MANY_INSERTED);
+    Sharing    share;
+    share.places = bin == BIG ? BIG_PLACES : Places(bin);
+    share.shift  = __builtin_clz(share.places) + 1;
+    share.lanes  = block ? BLOCK : PowerFor(std::max(Places(bin) / 8., inserted / 32), 4, std::min(Places(bin), WARP));
+    share.across = Across(g, g.node.columns, share.lanes < WARP ? share.lanes : WARP);
+    // 48 KiB, at most: tables of 1024 places are shared by 32 lanes
+    const int    threads = block ? BLOCK : 128;
+    const size_t shared  = sizeof(int) * share.places * (threads / share.lanes);
+    if (!count) continue;
+    ForgetErrors();
+    if (block)
+      tabulate<true, FILL><<<count, threads, shared, stream>>>(f, share, bins.Of(bin), count, length,
+                                                               (const PetscInt *)g.i, (PetscInt *)g.j);
+    else
+      tabulate<false, FILL><<<Blocks((int64_t)count * share.lanes, threads), threads, shared, stream>>>(
+          f, share, bins.Of(bin), count, length, (const PetscInt *)g.i, (PetscInt *)g.j);
+    SPMV_TRY(cudaGetLastError());
+  }
+  return cudaSuccess;
 }
 
 template <bool FILL>
-cudaError_t Mark(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Gemm &g, const int *list, int count, int *length,
-                 cudaStream_t stream)
+cudaError_t Mark(const Factors &f, const Gemm &g, const int *list, int count, int *length, cudaStream_t stream)
 {
-  const int64_t     words = B.n / g.node.columns / WARP + 1;
+  const int64_t     words = g.n / g.node.columns / WARP + 1;
   Scratch<unsigned> bitmap(stream);
   int               processors, blocks;
   if (!count) return cudaSuccess;
   SPMV_TRY(DeviceHas(cudaDevAttrMultiProcessorCount, &processors));
   blocks = (int)std::min<int64_t>({count, 4 * processors, std::max<int64_t>(1, BITMAPS / (words * 4))});
   SPMV_TRY(bitmap.Alloc((size_t)blocks * words));
-  return WithFactors(A, B, g.node, [&](auto f) {
-    SPMV_LAUNCH((int64_t)blocks * BLOCK, BLOCK, stream, mark<FILL>, f, Across(A, g.node, g.terms, WARP), list, count,
-                (unsigned *)bitmap, words, length, (const PetscInt *)g.i, (PetscInt *)g.j);
-    return cudaSuccess;
-  });
-}
-
-template <class I> cudaError_t FindBreaks(const SpMVCudaCSR &csr, unsigned *broken, cudaStream_t stream)
-{
-  SPMV_LAUNCH(csr.m * LANES, BLOCK, stream, find_breaks<I>, (const I *)csr.i, (const I *)csr.j, csr.m, broken);
+  SPMV_LAUNCH((int64_t)blocks * BLOCK, BLOCK, stream, mark<FILL>, f, Across(g, g.node.columns, WARP), list, count,
+              (unsigned *)bitmap, words, length, (const PetscInt *)g.i, (PetscInt *)g.j);
   return cudaSuccess;
 }
 
@@ -392,12 +361,10 @@ cudaError_t MakeBins(int units, const unsigned char *bin, const unsigned long lo
                      Bins *bins)
 {
   Scratch<int> used(stream);
-  Begins       begin;
   int          bins_used = 0;
-  bins->first[0]         = 0;
+  bins->first            = {};
   for (int b = 0; b < BINS; b++) {
-    begin.of[b]        = bins->first[b];
-    bins->first[b + 1] = bins->first[b] + (int)count[b];
+    bins->first.of[b + 1] = bins->first.of[b] + (int)count[b];
     bins_used += count[b] > 0;
   }
   bins->list.Free();
@@ -405,7 +372,7 @@ cudaError_t MakeBins(int units, const unsigned char *bin, const unsigned long lo
   SPMV_TRY(used.Alloc(BINS));
   SPMV_TRY(used.Zero(stream));
   SPMV_TRY(bins->list.Alloc(units, stream));
-  SPMV_LAUNCH(units, BLOCK, stream, list_units, units, bin, begin, (int *)used, (int *)bins->list);
+  SPMV_LAUNCH(units, BLOCK, stream, list_units, units, bin, bins->first, (int *)used, (int *)bins->list);
   return cudaSuccess;
 }
 
@@ -420,8 +387,8 @@ cudaError_t Gemm::FindNodes(const SpMVCudaCSR &A, const SpMVCudaCSR &B, cudaStre
   SPMV_TRY(broken.Zero(stream));
   for (int k = 0; k < 2; k++) {
     const SpMVCudaCSR &csr = k ? B : A;
-    SPMV_TRY(csr.index_bytes == 4 ? FindBreaks<int>(csr, broken + k * KINDS, stream)
-                                  : FindBreaks<PetscInt>(csr, broken + k * KINDS, stream));
+    SPMV_LAUNCH(csr.m * LANES, BLOCK, stream, find_breaks, (const PetscInt *)csr.i, (const PetscInt *)csr.j, csr.m,
+                broken + k * KINDS);
   }
   SPMV_TRY(Fetch(&host[0][0], (unsigned *)broken, 2 * KINDS, stream));
   if (b[DESCENDS]) return cudaErrorNotSupported;
@@ -433,28 +400,23 @@ cudaError_t Gemm::FindNodes(const SpMVCudaCSR &A, const SpMVCudaCSR &B, cudaStre
   return cudaSuccess;
 }
 
-cudaError_t Gemm::Count(const SpMVCudaCSR &A, const SpMVCudaCSR &B, Array<int64_t> &of_unit, Array<int> &length,
-                        Bins &table, cudaStream_t stream)
+cudaError_t Gemm::Count(const Factors &f, Array<int64_t> &of_unit, Array<int> &length, Bins &table, cudaStream_t stream)
 {
-  const int                   units = (int)(A.m / node.rows);
   Scratch<unsigned char>      bin(stream);
   Scratch<unsigned long long> total(stream);
   Scratch<int>                full(stream), number(stream);
   unsigned long long          host[BINS + 1];
   int                         fulls;
-  SPMV_TRY(bin.Alloc(units));
+  SPMV_TRY(bin.Alloc(f.units));
   SPMV_TRY(total.Alloc(BINS + 1));
   SPMV_TRY(total.Zero(stream));
-  SPMV_TRY(WithFactors(A, B, node, [&](auto f) {
-    SPMV_LAUNCH((int64_t)units * LANES, BLOCK, stream, count_terms, f, (int64_t *)of_unit, (unsigned char *)bin,
-                (unsigned long long *)total);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH((int64_t)f.units * LANES, BLOCK, stream, count_terms, f, (int64_t *)of_unit, (unsigned char *)bin,
+              (unsigned long long *)total);
   SPMV_TRY(Fetch(host, (unsigned long long *)total, BINS + 1, stream));
   terms = (int64_t)host[BINS] * node.rows;
-  SPMV_TRY(MakeBins(units, bin, host, stream, &table));
+  SPMV_TRY(MakeBins(f.units, bin, host, stream, &table));
   SPMV_TRY(length.Zero(stream));
-  SPMV_TRY(Tabulate<false>(A, B, *this, table, length, stream));
+  SPMV_TRY(Tabulate<false>(f, *this, table, length, stream));
   if (table.Count(BIG)) {
     const int count = table.Count(BIG);
     SPMV_TRY(full.Alloc(count));
@@ -462,15 +424,15 @@ cudaError_t Gemm::Count(const SpMVCudaCSR &A, const SpMVCudaCSR &B, Array<int64_
     SPMV_TRY(number.Zero(stream));
     SPMV_LAUNCH(count, BLOCK, stream, list_full, table.Of(BIG), count, (const int *)length, (int *)full, (int *)number);
     SPMV_TRY(Fetch(&fulls, (int *)number, 1, stream));
-    SPMV_TRY(Mark<false>(A, B, *this, full, fulls, length, stream));
+    SPMV_TRY(Mark<false>(f, *this, full, fulls, length, stream));
   }
   return cudaSuccess;
 }
 
-cudaError_t Gemm::Fill(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Array<int64_t> &of_unit, Array<int> &length,
-                       int64_t most, Bins &table, cudaStream_t stream)
+cudaError_t Gemm::Fill(const Factors &f, const Array<int64_t> &of_unit, Array<int> &length, int64_t most, Bins &table,
+                       cudaStream_t stream)
 {
-  const int                   units = (int)(A.m / node.rows);
+  const int                   units = f.units;
   Scratch<unsigned char>      fill(stream), numeric(stream);
   Scratch<int64_t>            entries(stream);
   Scratch<unsigned long long> total(stream);
@@ -483,12 +445,9 @@ cudaError_t Gemm::Fill(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Array<i
   SPMV_TRY(map_start.Zero(stream));
   SPMV_TRY(total.Alloc(2 * BINS + 2));
   SPMV_TRY(total.Zero(stream));
-  SPMV_TRY(WithFactors(A, B, node, [&](auto f) {
-    SPMV_LAUNCH(units, BLOCK, stream, sort_lengths, f, (const int64_t *)of_unit, (const int *)length,
-                (unsigned char *)fill, (unsigned char *)numeric, (int64_t *)entries, (int64_t *)map_start,
-                (unsigned long long *)total);
-    return cudaSuccess;
-  }));
+  SPMV_LAUNCH(units, BLOCK, stream, sort_lengths, f, (const int64_t *)of_unit, (const int *)length,
+              (unsigned char *)fill, (unsigned char *)numeric, (int64_t *)entries, (int64_t *)map_start,
+              (unsigned long long *)total);
   SPMV_TRY(ExclusiveSum(entries, units + 1, stream));
   SPMV_TRY(ExclusiveSum(map_start, units + 1, stream));
   SPMV_LAUNCH(1, 1, stream, append_sums, (const int64_t *)entries + units, (const int64_t *)map_start + units,
@@ -501,10 +460,10 @@ cudaError_t Gemm::Fill(const SpMVCudaCSR &A, const SpMVCudaCSR &B, const Array<i
   SPMV_LAUNCH(m + 1, BLOCK, stream, set_offsets, m, node.rows, (const int64_t *)entries, (const int *)length,
               (PetscInt *)i);
   SPMV_TRY(MakeBins(units, fill, host, stream, &table));
-  SPMV_TRY(Tabulate<true>(A, B, *this, table, length, stream));
-  SPMV_TRY(Mark<true>(A, B, *this, table.Of(HUGE_ROW), table.Count(HUGE_ROW), length, stream));
+  SPMV_TRY(Tabulate<true>(f, *this, table, length, stream));
+  SPMV_TRY(Mark<true>(f, *this, table.Of(HUGE_ROW), table.Count(HUGE_ROW), length, stream));
   SPMV_TRY(MakeBins(units, numeric, host + BINS, stream, &bins));
-  lanes = std::max(2, Across(A, Nodal{node.rows, 1, 1}, terms, WARP));
+  lanes = std::max(2, Across(*this, 1, WARP));
   if (positions > most || map.Alloc(positions, stream) != cudaSuccess) {
     ForgetErrors(); // if there is no room
     map_start.Free();
@@ -517,26 +476,25 @@ cudaError_t Gemm::Symbolic(const SpMVCudaCSR &A, const SpMVCudaCSR &B, int64_t m
   Scratch<int64_t> of_unit(stream);
   Scratch<int>     length(stream);
   Bins             table;
-  m     = A.m;
-  n     = B.n;
-  nnz   = 0;
-  terms = 0;
-  if (A.m > SPMVCUDA_MAX_SIZE || B.m > SPMVCUDA_MAX_SIZE || B.n > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
-  if (B.index_bytes != sizeof(PetscInt) || (A.index_bytes != 4 && A.index_bytes != sizeof(PetscInt)))
-    return cudaErrorNotSupported;
+  m       = A.m;
+  n       = B.n;
+  nnz     = 0;
+  terms   = 0;
+  entries = A.nnz;
   SPMV_TRY(FindNodes(A, B, stream));
   SPMV_TRY(i.Alloc(m + 1, stream));
-  for (int b = 0; b <= BINS; b++) bins.first[b] = 0;
+  bins.first = {};
   if (!A.nnz || !B.nnz) {
     SPMV_TRY(i.Zero(stream));
     return j.Alloc(0, stream);
   }
-  SPMV_TRY(of_unit.Alloc(A.m / node.rows));
-  SPMV_TRY(length.Alloc(A.m / node.rows));
+  const Factors f(A, B, node);
+  SPMV_TRY(of_unit.Alloc(f.units));
+  SPMV_TRY(length.Alloc(f.units));
   const cudaError_t error = [&] {
-    SPMV_TRY(Count(A, B, of_unit, length, table, stream));
-    SPMV_TRY(Fill(A, B, of_unit, length, most, table, stream));
-    return bins.Count(BIG) ? MakeItems(A, B, of_unit, stream) : cudaSuccess;
+    SPMV_TRY(Count(f, of_unit, length, table, stream));
+    SPMV_TRY(Fill(f, of_unit, length, most, table, stream));
+    return bins.Count(BIG) ? MakeItems(f, of_unit, stream) : cudaSuccess;
   }();
   const cudaError_t done = cudaStreamSynchronize(stream); // before the lists are freed
   return error ? error : done;

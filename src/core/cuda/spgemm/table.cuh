@@ -111,13 +111,6 @@ __device__ __forceinline__ void RankTable(int *table, int places, int lane, int 
   __syncwarp();
 }
 
-inline int Log2(int power)
-{
-  int log = 0;
-  while (1 << log < power) log++;
-  return log;
-}
-
 // The smallest power of two that is at least x, from `least` to `most`
 inline int PowerFor(double x, int least, int most)
 {

@@ -20,7 +20,7 @@ typedef struct {
 typedef struct {
   SpMVCudaSpGEMM    plan;   /* NULL: the result has no entries */
   SpMVKey           key[3]; /* of the factors when the plan was made */
-  SpMVCSR           result; /* the arrays of the product's pattern then */
+  SpMVKey           result; /* of the product then */
   SpMVCudaTemporary values; /* on the device, of the product of these factors; or no memory */
 } SpMVSpGEMM;
 
@@ -181,22 +181,6 @@ static PetscErrorCode SpMVSpGEMMMatches(Mat C, SpMVCudaSpGEMM plan, PetscBool *s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether C has the arrays of the pattern for which there is a plan; NULL: records them */
-static PetscErrorCode SpMVSpGEMMSeePattern(Mat C, SpMVSpGEMM *own, PetscBool *same)
-{
-  SpMVCSR csr;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGetPattern_Seq(C, &csr));
-  if (same)
-    *same = (PetscBool)(csr.m == own->result.m && csr.n == own->result.n && csr.i == own->result.i &&
-                        csr.j == own->result.j);
-  else
-    own->result = csr;
-  PetscCall(MatSpMVRestorePattern_Seq(C, &csr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A factor has been replaced (MatProductReplaceMats()), or a pattern has changed: AIJ's functions require that the
    product has the same pattern as before */
 static PetscErrorCode SpMVSpGEMMPlanAgain(Mat C, const SpMVFactors *f, SpMVSpGEMM *own)
@@ -217,7 +201,7 @@ static PetscErrorCode SpMVSpGEMMPlanAgain(Mat C, const SpMVFactors *f, SpMVSpGEM
       same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
       "The product of the factors has another nonzero pattern than in the symbolic phase: call MatProductClear() "
       "and begin again, or use MAT_INITIAL_MATRIX");
-  PetscCall(SpMVSpGEMMSeePattern(C, own, NULL));
+  SpMVKeySet(&own->result, C);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -288,7 +272,7 @@ static PetscErrorCode MatProductNumeric_SeqSpMVCUDA(Mat C)
 {
   SpMVSpGEMM *own;
   SpMVFactors f;
-  PetscBool   usable, same = PETSC_TRUE, changed = PETSC_FALSE, values = PETSC_TRUE;
+  PetscBool   usable, changed = PETSC_FALSE, values = PETSC_TRUE;
 
   PetscFunctionBegin;
   MatCheckProduct(C, 1);
@@ -305,8 +289,7 @@ static PetscErrorCode MatProductNumeric_SeqSpMVCUDA(Mat C)
     if (!SpMVKeyIsCurrent(&own->key[k], f.mat[k])) values = PETSC_FALSE;
   }
   if (!values) PetscCall(SpMVSpGEMMForgetValues(own));
-  PetscCall(SpMVSpGEMMSeePattern(C, own, &same));
-  if (changed || !same) PetscCall(SpMVSpGEMMPlanAgain(C, &f, own));
+  if (changed || !SpMVKeyHasNonzeroState(&own->result, C)) PetscCall(SpMVSpGEMMPlanAgain(C, &f, own));
   if (own->plan) PetscCall(SpMVSpGEMMMultiply(C, &f, own));
   /* what MatAssemblyEnd() does to a matrix with this pattern */
   C->info.nz_unneeded = 0;
@@ -350,7 +333,7 @@ static PetscErrorCode MatProductSymbolic_SeqSpMVCUDA(Mat C, const SpMVFactors *f
   ierr = SpMVSpGEMMPlan(f, own, done);
   if (!ierr && own->plan && C->product->api_user) ierr = SpMVSpGEMMMultiplyEarly(f, own);
   if (!ierr && *done) ierr = SpMVSpGEMMSetPattern(C, f, own->plan);
-  if (!ierr && *done) ierr = SpMVSpGEMMSeePattern(C, own, NULL);
+  if (!ierr && *done) SpMVKeySet(&own->result, C);
   if (ierr || !*done) {
     PetscCall(SpMVSpGEMMDestroy(own));
     PetscCall(ierr);

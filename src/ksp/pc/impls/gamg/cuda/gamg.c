@@ -65,8 +65,7 @@ static PetscErrorCode PCView_GAMGDevice(PC pc, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the first solve would do otherwise: makes the copies, and the exchange of the halo, that products on the device
-   need */
+/* Copies, and the exchange of the halo, for products on the device */
 static PetscErrorCode MatGetReady_GAMG(Mat A, SpMVMultPlanKind kind)
 {
   Mat_SpMV    *spmv = NULL;
@@ -78,21 +77,52 @@ static PetscErrorCode MatGetReady_GAMG(Mat A, SpMVMultPlanKind kind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCGAMGGetReady(PC pc)
+/* Memory where the vectors will be written */
+static PetscErrorCode VecGetReady_GAMG(PetscInt count, const Vec v[])
 {
-  PetscInt levels;
-  KSP      ksp;
-  Mat      A, P;
+  PetscScalar *a;
 
   PetscFunctionBegin;
-  PetscCall(PCMGGetLevels(pc, &levels));
-  for (PetscInt l = 1; l < levels; l++) {
-    PetscCall(PCMGGetSmoother(pc, l, &ksp));
-    PetscCall(KSPGetOperators(ksp, &A, NULL));
-    PetscCall(PCMGGetInterpolation(pc, l, &P));
-    PetscCall(MatGetReady_GAMG(A, SPMV_PLAN_MULT));
-    PetscCall(MatGetReady_GAMG(P, SPMV_PLAN_MULT));
-    PetscCall(MatGetReady_GAMG(P, SPMV_PLAN_TRANSPOSE));
+  for (PetscInt k = 0; k < count; k++) {
+    if (!v[k]) continue;
+    PetscCall(VecGetArrayWriteAndMemType(v[k], &a, NULL));
+    PetscCall(VecRestoreArrayWriteAndMemType(v[k], &a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory for the vectors, and Jacobi's diagonal, which PETSc computes when it is applied */
+static PetscErrorCode KSPGetReady_GAMG(KSP ksp)
+{
+  const PetscInt count = ksp->work ? ksp->nwork : 0; /* KSPReset() leaves the number */
+  PetscBool      jacobi;
+  PC             pc;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetReady_GAMG(count, ksp->work));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCJACOBI, &jacobi));
+  if (jacobi && count > 1) PetscCall(PCApply(pc, ksp->work[0], ksp->work[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does what the first solve would do otherwise */
+static PetscErrorCode PCGAMGGetReady(PC pc)
+{
+  const PC_MG *mg = (PC_MG *)pc->data;
+  KSP          ksp;
+
+  PetscFunctionBegin;
+  for (PetscInt l = 0; l < mg->nlevels; l++) {
+    const PC_MG_Levels *level = mg->levels[l];
+
+    /* the right-hand side and the solution of the finest level are the program's */
+    PetscCall(VecGetReady_GAMG(l < mg->nlevels - 1 ? 3 : 1, (const Vec[]){level->r, level->b, level->x}));
+    if (!l) continue;
+    PetscCall(MatGetReady_GAMG(level->smoothd->pc->mat, SPMV_PLAN_MULT));
+    PetscCall(MatGetReady_GAMG(level->interpolate, SPMV_PLAN_MULT));
+    PetscCall(MatGetReady_GAMG(level->interpolate, SPMV_PLAN_TRANSPOSE));
+    PetscCall(KSPGetReady_GAMG(level->smoothd));
   }
   PetscCall(PCMGGetCoarseSolve(pc, &ksp));
   PetscCall(KSPSetUpOnBlocks(ksp)); /* the factorization */

@@ -42,7 +42,7 @@ typedef struct {
   SpMVCudaTemporary memory[2];
   SpMVCudaCSR       P[2];
   PetscInt         *garray;
-  SpMVCudaSmoother  smoother[2]; /* of the last smoothing, by which the device may still be computing P's values */
+  SpMVCudaSpGEMM    product[2]; /* of the last smoothing, by which the device may still be computing P's values */
 } PCGAMGLevel;
 
 typedef struct {

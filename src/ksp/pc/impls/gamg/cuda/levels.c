@@ -3,6 +3,7 @@
   several ranks, the graph is that of the diagonal block: no aggregate has nodes of two ranks.
 */
 #include "gamg.h"
+#include "core/cuda/csr/csr.h"
 
 #if PCGAMG_DEVICE
 
@@ -14,7 +15,7 @@ PetscErrorCode PCGAMGLevelFree(PCGAMGLevel *level)
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(SpMVCudaAggregatesDestroy(&level->aggregates));
   for (int k = 0; k < 2; k++) {
-    PetscCallCUDA(SpMVCudaSmootherDestroy(&level->smoother[k]));
+    PetscCallCUDA(SpMVCudaSpGEMMDestroy(&level->product[k]));
     PetscCallCUDA(SpMVCudaFreeTemporary(&level->memory[k], stream));
   }
   PetscCall(PetscFree(level->garray));
@@ -67,7 +68,7 @@ static PetscErrorCode PCGAMGDeviceWhyNot(PC pc, const PC_GAMGDevice *d, Mat A, c
   Creates the MatCoarsen as PETSc does, for its options and views, and gets from it what the device does: aggregates of
   the squared graph, or k passes on the graph
 */
-static PetscErrorCode PCGAMGDeviceGetCoarsen(PC pc, PetscInt bs, PetscBool *square, PetscInt *k, char why[], size_t len)
+static PetscErrorCode PCGAMGDeviceGetCoarsen(PC pc, PetscBool *square, PetscInt *k, char why[], size_t len)
 {
   const PC_GAMG  *gamg = PCGAMGGet(pc);
   PC_GAMG_AGG    *agg  = (PC_GAMG_AGG *)gamg->subctx;
@@ -91,10 +92,7 @@ static PetscErrorCode PCGAMGDeviceGetCoarsen(PC pc, PetscInt bs, PetscBool *squa
     PetscCall(PetscSNPrintf(why, len, "-mat_coarsen_type %s", ((PetscObject)agg->crs)->type_name));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (PetscInt q = 0; q < agg->crs->strength_index_size; q++) {
-    if (agg->crs->strength_index[q] < 0 || agg->crs->strength_index[q] >= bs)
-      PetscCall(PetscStrncpy(why, "an index of -mat_coarsen_strength_index that PETSc refuses", len));
-  }
+  if (agg->crs->strength_index_size > 0) PetscCall(PetscStrncpy(why, "-mat_coarsen_strength_index", len));
   if (*square)
     PetscCall(MatCoarsenSetType(agg->crs, MATCOARSENMIS));
   else if (many)
@@ -117,7 +115,8 @@ static PetscErrorCode PCGAMGLevelCreate(PC pc, const Mat block[2], PetscBool sym
   const PC_GAMG     *gamg    = PCGAMGGet(pc);
   const PC_GAMG_AGG *agg     = (const PC_GAMG_AGG *)gamg->subctx;
   const PetscInt    *outside = NULL;
-  SpMVCudaGraph      graph;
+  PetscInt64         missing = 0;
+  SpMVCudaGraph      graph   = NULL;
   SpMVValues         v, w;
   MatInfo            info;
 
@@ -131,10 +130,13 @@ static PetscErrorCode PCGAMGLevelCreate(PC pc, const Mat block[2], PetscBool sym
     PetscCall(SpMVValuesGet(block[1], PETSC_FALSE, &w));
     outside = (const PetscInt *)w.csr.i;
   }
-  PetscCall(SpMVValuesTried(SpMVCudaGraphCreate(&v.csr, bs, (PetscBool)(agg->graph_symmetrize && !symmetric),
-                                                gamg->threshold[gamg->current_level], agg->crs->strength_index_size,
-                                                agg->crs->strength_index, outside, v.stream, &graph),
-                            done));
+  if (agg->nsmooths > 0)
+    PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, v.csr.m, NULL, v.stream, &missing), done));
+  if (missing) *done = PETSC_FALSE;
+  if (*done)
+    PetscCall(SpMVValuesTried(SpMVCudaGraphCreate(&v.csr, bs, (PetscBool)(agg->graph_symmetrize && !symmetric),
+                                                  gamg->threshold[gamg->current_level], outside, v.stream, &graph),
+                              done));
   PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_GRAPH], 0, 0, 0, 0));
   PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
   PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_MIS], 0, 0, 0, 0));
@@ -162,13 +164,15 @@ static PetscErrorCode PCGAMGDeviceTry(PC pc, PC_GAMGDevice *d, Mat A)
   PetscCall(PCGAMGDeviceWhyNot(pc, d, A, why, sizeof(why)));
   PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, why, sizeof(why))); /* the GPUs of two ranks may differ */
   PetscCall(MatGetBlockSize(A, &bs));
-  if (!why[0]) PetscCall(PCGAMGDeviceGetCoarsen(pc, bs, &square, &k, why, sizeof(why)));
+  if (!why[0]) PetscCall(PCGAMGDeviceGetCoarsen(pc, &square, &k, why, sizeof(why)));
   if (!why[0]) {
     PetscCall(MatGetBlocks_GAMG(A, block));
     PetscCall(MatIsSymmetricKnown(A, &set, &symmetric));
     PetscCall(
         SpMVAgree(comm, PCGAMGLevelCreate(pc, block, (PetscBool)(set && symmetric), bs, square, k, &d->level, &done)));
-    if (!done) PetscCall(PetscStrncpy(why, "too little memory, or columns that do not ascend", sizeof(why)));
+    if (!done)
+      PetscCall(
+          PetscStrncpy(why, "too little memory, columns that do not ascend, or missing diagonal entries", sizeof(why)));
     PetscCall(SpMVAgreeOnText(comm, PETSC_TRUE, why, sizeof(why)));
   }
   d->level.made = (PetscBool)!why[0];

@@ -246,30 +246,19 @@ static PetscErrorCode PCGAMGEstimate(PC pc, Mat A, PetscReal *emin, PetscReal *e
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* These rows of a tentative prolongator with k columns for each aggregate, for PCGAMGLevelExchange() */
-static PetscErrorCode PCGAMGLevelGetRows(const SpMVCudaCSR *P, PetscInt k, PetscInt before, PetscInt count,
-                                         const PetscInt row[], PetscInt first[], PetscScalar values[])
+/* For PCGAMGLevelExchange(): all rows of a tentative prolongator with k columns for each aggregate, on the device */
+static PetscErrorCode PCGAMGLevelGetRows(const SpMVCudaCSR *P, PetscInt k, PetscInt before, SpMVCudaTemporary *memory,
+                                         void *array[2])
 {
-  const size_t      bytes[] = {(size_t)count * sizeof(PetscInt), (size_t)count * sizeof(PetscInt),
-                               (size_t)(count * k) * sizeof(PetscScalar)};
-  SpMVCudaTemporary memory  = {NULL, PETSC_FALSE};
-  void             *array[3];
-  cudaStream_t      stream;
-  cudaError_t       error;
+  const size_t bytes[] = {(size_t)P->m * sizeof(PetscInt), (size_t)(P->m * k) * sizeof(PetscScalar)};
+  cudaStream_t stream;
 
   PetscFunctionBegin;
+  if (!P->m) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(SpMVCudaUploadTemporary(3, array, NULL, bytes, stream, &memory));
-  error = cudaMemcpyAsync(array[0], row, bytes[0], cudaMemcpyHostToDevice, stream);
-  if (!error)
-    error = SpMVCudaTentativeRows(P, k, before, count, (const PetscInt *)array[0], (PetscInt *)array[1],
-                                  (PetscScalar *)array[2], stream);
-  if (!error) error = cudaStreamSynchronize(stream);
-  if (!error) error = SpMVCudaDownload(2, (void *[]){first, values}, (const void *[]){array[1], array[2]}, bytes + 1);
-  PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes[0]));
-  PetscCall(PetscLogGpuToCpu((PetscLogDouble)(bytes[1] + bytes[2])));
-  PetscCallCUDA(SpMVCudaFreeTemporary(&memory, stream));
-  PetscCallCUDA(error);
+  PetscCallCUDA(SpMVCudaUploadTemporary(2, array, NULL, bytes, stream, memory));
+  PetscCallCUDA(SpMVCudaTentativeRows(P, k, before, (PetscInt *)array[0], (PetscScalar *)array[1], stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream)); /* PetscSF may use another stream */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -280,41 +269,34 @@ static PetscErrorCode PCGAMGLevelGetRows(const SpMVCudaCSR *P, PetscInt k, Petsc
 static PetscErrorCode PCGAMGLevelExchange(Mat A, PetscInt k, const SpMVCudaCSR *P, PetscInt n, const PetscInt garray[],
                                           PetscInt received[], PetscScalar values[])
 {
-  const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
-  PetscInt        end  = (PetscInt)P->n, places, *first, *sent;
-  const PetscInt *offset, *row;
-  PetscScalar    *taken, *value;
-  PetscMPIInt     ranks;
-  MPI_Datatype    unit;
-  PetscSF         sf;
-  PetscErrorCode  ierr = PETSC_SUCCESS;
+  const MPI_Comm    comm     = PetscObjectComm((PetscObject)A);
+  PetscInt          end      = (PetscInt)P->n;
+  SpMVCudaTemporary memory   = {NULL, PETSC_FALSE};
+  void             *array[2] = {NULL, NULL};
+  MPI_Datatype      unit;
+  PetscSF           sf;
+  cudaStream_t      stream;
+  PetscErrorCode    ierr;
 
   PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallMPI(MPI_Scan(MPI_IN_PLACE, &end, 1, MPIU_INT, MPI_SUM, comm));
-  PetscCall(PetscSFCreate(comm, &sf));
-  PetscCall(PetscSFSetGraphLayout(sf, A->cmap, n, NULL, PETSC_COPY_VALUES, garray));
-  PetscCall(PetscSFSetUp(sf));
-  PetscCall(PetscSFGetLeafRanks(sf, &ranks, NULL, &offset, &row));
-  places = ranks ? offset[ranks] : 0;
-  PetscCall(SpMVAgreeOnMemory(
-      comm, (size_t)((places + P->m) * k) * sizeof(PetscScalar) + (size_t)(places + P->m) * sizeof(PetscInt), &taken));
-  value = taken + places * k;
-  sent  = (PetscInt *)(value + P->m * k);
-  first = sent + places;
-  if (places && P->nnz) ierr = PCGAMGLevelGetRows(P, k, end - (PetscInt)P->n, places, row, sent, taken);
-  for (PetscInt q = 0; q < places; q++) {
-    first[row[q]] = ierr || !P->nnz ? -1 : sent[q];
-    for (PetscInt c = 0; c < k; c++) value[row[q] * k + c] = first[row[q]] < 0 ? 0 : taken[q * k + c];
+  ierr = SpMVAgree(comm, PCGAMGLevelGetRows(P, k, end - (PetscInt)P->n, &memory, array));
+  if (!ierr) {
+    PetscCall(PetscSFCreate(comm, &sf));
+    PetscCall(PetscSFSetGraphLayout(sf, A->cmap, n, NULL, PETSC_COPY_VALUES, garray));
+    PetscCallMPI(MPI_Type_contiguous((PetscMPIInt)k, MPIU_SCALAR, &unit));
+    PetscCallMPI(MPI_Type_commit(&unit));
+    PetscCall(PetscSFBcastWithMemTypeBegin(sf, MPIU_INT, PETSC_MEMTYPE_CUDA, array[0], PETSC_MEMTYPE_HOST, received,
+                                           MPI_REPLACE));
+    PetscCall(PetscSFBcastEnd(sf, MPIU_INT, array[0], received, MPI_REPLACE));
+    PetscCall(
+        PetscSFBcastWithMemTypeBegin(sf, unit, PETSC_MEMTYPE_CUDA, array[1], PETSC_MEMTYPE_HOST, values, MPI_REPLACE));
+    PetscCall(PetscSFBcastEnd(sf, unit, array[1], values, MPI_REPLACE));
+    PetscCallMPI(MPI_Type_free(&unit));
+    PetscCall(PetscSFDestroy(&sf));
   }
-  PetscCallMPI(MPI_Type_contiguous((PetscMPIInt)k, MPIU_SCALAR, &unit));
-  PetscCallMPI(MPI_Type_commit(&unit));
-  PetscCall(PetscSFBcastBegin(sf, MPIU_INT, first, received, MPI_REPLACE));
-  PetscCall(PetscSFBcastEnd(sf, MPIU_INT, first, received, MPI_REPLACE));
-  PetscCall(PetscSFBcastBegin(sf, unit, value, values, MPI_REPLACE));
-  PetscCall(PetscSFBcastEnd(sf, unit, value, values, MPI_REPLACE));
-  PetscCallMPI(MPI_Type_free(&unit));
-  PetscCall(PetscSFDestroy(&sf));
-  PetscCall(PetscFree(taken));
+  PetscCallCUDA(SpMVCudaFreeTemporary(&memory, stream)); /* even after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -378,26 +360,28 @@ static PetscErrorCode PCGAMGLevelReceive(Mat A, PetscInt k, PCGAMGLevel *level, 
   P = P0 - 1.4 / emax D^-1 A P0, where D is A's diagonal; with `diagonal`, the diagonal block, A is the off-diagonal one,
   D is the diagonal of the former, and P = - 1.4 / emax D^-1 A P0. Without entries in a factor nothing is done
 */
-static PetscErrorCode PCGAMGSmooth(Mat A, Mat diagonal, const SpMVCudaCSR *P0, PetscReal emax,
-                                   SpMVCudaSmoother *smoother, SpMVCudaTemporary *memory, SpMVCudaCSR *P)
+static PetscErrorCode PCGAMGSmooth(Mat A, Mat diagonal, const SpMVCudaCSR *P0, PetscReal emax, SpMVCudaSpGEMM *product,
+                                   SpMVCudaTemporary *memory, SpMVCudaCSR *P)
 {
-  SpMVValues     v, w;
-  PetscInt64     nonzeros;
-  MatInfo        info;
-  void          *array[3];
-  cudaError_t    error = cudaSuccess;
-  PetscErrorCode ierr;
+  const PetscBool     transpose[2] = {PETSC_FALSE, PETSC_FALSE};
+  SpMVValues          v, w;
+  SpMVCudaSpGEMMStats stats;
+  MatInfo             info;
+  void               *array[3];
+  cudaError_t         error = cudaSuccess;
+  PetscErrorCode      ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   if (!info.nz_used || !P0->nnz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
   if (diagonal) PetscCall(SpMVValuesGet(diagonal, PETSC_FALSE, &w));
-  PetscCallCUDA(SpMVCudaSmootherCreate(&v.csr, diagonal ? &w.csr : NULL, P0, v.stream, &nonzeros, smoother));
-  ierr = PCGAMGLevelAlloc(A->rmap->n, P0->n, nonzeros, v.stream, memory, P, array);
+  PetscCallCUDA(SpMVCudaSpGEMMSymbolic(2, (const SpMVCudaCSR[]){v.csr, *P0}, transpose, 0, v.stream, product));
+  SpMVCudaSpGEMMGetStats(*product, &stats);
+  ierr = PCGAMGLevelAlloc(A->rmap->n, P0->n, stats.nonzeros, v.stream, memory, P, array);
   if (!ierr)
-    error = SpMVCudaSmootherFill(*smoother, &v.csr, diagonal ? &w.csr : NULL, P0, 1.4 / emax, (PetscInt *)array[0],
-                                 (PetscInt *)array[1], (PetscScalar *)array[2], v.stream);
+    error = SpMVCudaSmooth(*product, &v.csr, diagonal ? &w.csr : NULL, P0, 1.4 / emax, (PetscInt *)array[0],
+                           (PetscInt *)array[1], (PetscScalar *)array[2], v.stream);
   if (diagonal) PetscCall(SpMVValuesRestore(diagonal, &w));
   PetscCall(SpMVValuesRestore(A, &v));
   PetscCall(ierr);
@@ -419,11 +403,11 @@ static PetscErrorCode PCGAMGLevelSmooth(Mat A, PetscInt k, PCGAMGLevel *level, P
     PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
     ierr = PCGAMGLevelReceive(A, k, level, &memory[1], &rows);
   }
-  for (int b = 0; b < 2; b++) PetscCallCUDA(SpMVCudaSmootherDestroy(&level->smoother[b]));
-  if (!ierr) ierr = PCGAMGSmooth(block[0], NULL, &level->P[0], emax, &level->smoother[0], &memory[0], &P[0]);
+  for (int b = 0; b < 2; b++) PetscCallCUDA(SpMVCudaSpGEMMDestroy(&level->product[b]));
+  if (!ierr) ierr = PCGAMGSmooth(block[0], NULL, &level->P[0], emax, &level->product[0], &memory[0], &P[0]);
   if (block[1] && !ierr) {
     P[1].n = rows.n;
-    ierr   = PCGAMGSmooth(block[1], block[0], &rows, emax, &level->smoother[1], &level->memory[1], &P[1]);
+    ierr   = PCGAMGSmooth(block[1], block[0], &rows, emax, &level->product[1], &level->memory[1], &P[1]);
   }
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(SpMVCudaFreeTemporary(&memory[1], stream));
