@@ -13,18 +13,17 @@ using namespace spmv;
 namespace {
 
 struct BatchArgs {
-  const PetscInt   *i, *j, *first;
-  const Scalar     *a, *d, *b;
-  Scalar           *x, *memory; // memory: for vectors, NULL: in shared memory
-  const int        *list;       // the systems of this launch
-  int               count;
-  int               entries, rows;  // the most of a system of this launch
-  const int        *slices, *where; // of systems in slices, from where[p] on: see Slice()
-  int               cluster;        // thread blocks for each system
-  size_t            words;          // of vectors
-  SpMVBatchResult  *results;
-  SpMVBatchSummary *summary;
-  SpMVBatchOptions  o;
+  const PetscInt  *i, *j, *first;
+  const Scalar    *a, *d, *b;
+  Scalar          *x, *memory; // memory: for vectors, NULL: in shared memory
+  const int       *list;       // the systems of this launch
+  int              count;
+  int              entries, rows;  // the most of a system of this launch
+  const int       *slices, *where; // of systems in slices, from where[p] on: see Slice()
+  int              cluster;        // thread blocks for each system
+  size_t           words;          // of vectors
+  SpMVBatchResult *results;
+  SpMVBatchOptions o;
 };
 
 // Thread blocks that a multiprocessor can have
@@ -42,17 +41,6 @@ constexpr int HELD_ROWS    = 2;    // of a thread, see HELD
 constexpr int SUMS_SHARED  = 5120; // the most bytes of static shared memory, for the sums of the warps
 constexpr int CLUSTER_MOST = 4;    // thread blocks of a cluster
 constexpr int LONGEST      = 100;  // entries of rows that a thread multiplies, see Slice()
-
-__device__ void Report(const BatchArgs &g, int p, const SpMVBatchResult &result)
-{
-  g.results[p] = result;
-  atomicMin(&g.summary->least, result.its);
-  atomicMax(&g.summary->most, result.its);
-  atomicMin((int *)&g.summary->reason, (int)result.reason);
-  if (result.reason < 0) atomicAdd(&g.summary->failed, 1);
-  // the bits of numbers that are not negative ascend with them, then come NaNs
-  atomicMax((unsigned long long *)&g.summary->norm, (unsigned long long)__double_as_longlong((double)result.norm));
-}
 
 // The logarithm of the number of threads that multiply a row: at least four entries for each, or idle threads
 __device__ __forceinline__ int RowShift(int n, int entries, int threads)
@@ -135,7 +123,7 @@ __device__ __forceinline__ Complex<Real> operator/(Complex<Real> a, Real b)
 #define SCALAR MakeScalar
 #define SQUARE Square
 #define ISZERO IsZero
-#define LEADER (t->id == 0)
+#define LEADER (t->id == 0 && RANK(t) == 0)
 #define EACH2(i, j, from, n)                                        \
   for (int j = (from) + t->id / WARP; j < (n); j += t->size / WARP) \
     for (int i = (from) + t->id % WARP; i < (n); i += WARP)
@@ -249,14 +237,16 @@ struct Sliced {
 struct _n_SpMVCudaBatch {
   std::vector<std::unique_ptr<Launch>> launches;
   Array<PetscInt>                      first;
-  Array<int>                           slices, where; // see BatchArgs
-  Array<SpMVBatchResult>               results;
-  Array<SpMVBatchSummary>              summary; // the second one is the beginning of the first
-  int                                  count;
-  size_t                               most; // dynamic shared memory of a thread block
+  Array<int>                           slices, where;     // see BatchArgs
+  SpMVBatchResult                     *results = nullptr; // in pinned memory, which the kernels write to
+  size_t                               most;              // dynamic shared memory of a thread block
   int                                  multiprocessors, perprocessor, perblock; // shared memory, too
   int                                  clusters = 1;                            // the largest one
 
+  ~_n_SpMVCudaBatch()
+  {
+    if (results) cudaFreeHost(results);
+  }
   cudaError_t Create(const SpMVBatchOptions &, int, const PetscInt *, const PetscInt *, cudaStream_t);
   Sliced      Slice(const SpMVBatchOptions &, int n, const PetscInt *, std::vector<int> &) const;
   LaunchPlan  Plan(const SpMVBatchOptions &, int rows, int entries, Sliced) const;
@@ -466,8 +456,7 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
       ForgetErrors();
     }
   }
-  most  = (size_t)perblock - SUMS_SHARED;
-  count = n;
+  most = (size_t)perblock - SUMS_SHARED;
   std::vector<size_t> cost(n);
   std::vector<int>    order(n);
   for (int p = 0; p < n; p++) {
@@ -521,12 +510,8 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
     l->systems.push_back(p);
   }
   for (auto &l : launches) SPMV_TRY(Finish(o, *l, stream));
-  const std::vector<PetscInt>   firsts(first_, first_ + n + 1);
-  std::vector<SpMVBatchSummary> begin(2);
-  begin[1].least  = n ? INT_MAX : 0;
-  begin[1].reason = SPMV_BATCH_ATOL;
-  SPMV_TRY(results.Alloc((size_t)n, stream));
-  SPMV_TRY(Upload(summary, begin, stream));
+  const std::vector<PetscInt> firsts(first_, first_ + n + 1);
+  SPMV_TRY(cudaHostAlloc((void **)&results, ((size_t)n + 1) * sizeof(*results), cudaHostAllocDefault));
   SPMV_TRY(Upload(slices, lists, stream));
   SPMV_TRY(Upload(where, begins, stream));
   SPMV_TRY(Upload(first, firsts, stream));
@@ -551,8 +536,6 @@ cudaError_t SpMVCudaBatchCreate(const SpMVBatchOptions *o, int count, const Pets
 cudaError_t SpMVCudaBatchSolve(SpMVCudaBatch b, const SpMVCudaCSR *A, const SpMVBatchOptions *o, const PetscScalar *d,
                                const PetscScalar *rhs, PetscScalar *x, cudaStream_t stream)
 {
-  SpMVBatchSummary *summary = b->summary;
-  SPMV_TRY(cudaMemcpyAsync(summary, summary + 1, sizeof(*summary), cudaMemcpyDeviceToDevice, stream));
   for (auto &l : b->launches) {
     BatchArgs g               = {};
     g.i                       = (const PetscInt *)A->i;
@@ -572,7 +555,6 @@ cudaError_t SpMVCudaBatchSolve(SpMVCudaBatch b, const SpMVCudaCSR *A, const SpMV
     g.rows                    = l->rows;
     g.words                   = l->words;
     g.results                 = b->results;
-    g.summary                 = b->summary;
     g.o                       = *o;
     void         *arguments[] = {&g};
     ClusterLaunch config(std::max(1, l->cluster), l->blocks, l->threads, l->shared);
@@ -583,14 +565,10 @@ cudaError_t SpMVCudaBatchSolve(SpMVCudaBatch b, const SpMVCudaCSR *A, const SpMV
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaBatchGetSummary(SpMVCudaBatch b, SpMVBatchSummary *summary, cudaStream_t stream)
+cudaError_t SpMVCudaBatchGetResults(SpMVCudaBatch b, const SpMVBatchResult **results, cudaStream_t stream)
 {
-  return Fetch(summary, (const SpMVBatchSummary *)b->summary, 1, stream);
-}
-
-cudaError_t SpMVCudaBatchGetResults(SpMVCudaBatch b, SpMVBatchResult results[], cudaStream_t stream)
-{
-  return b->count ? Fetch(results, (const SpMVBatchResult *)b->results, (size_t)b->count, stream) : cudaSuccess;
+  *results = b->results;
+  return cudaStreamSynchronize(stream);
 }
 
 cudaError_t SpMVCudaBatchDestroy(SpMVCudaBatch *b)

@@ -472,11 +472,9 @@ static __global__ void __launch_bounds__(TEAM_WARP ? WARP
     s.left    = s.pc && g.o.left;
     s.right   = s.pc && !g.o.left;
     Load(t, g, p, row, &A, &s, ROWS > 0);
-    SpMVBatchResult result;
-    BatchSolve(t, &s, METHOD, ROWS, &result);
+    BatchSolve(t, &s, METHOD, ROWS, g.results + p);
     EACH(k, s.n)
     if (ROW(k) < s.n) Write(g.x + row + ROW(k), s.x[k]);
-    if (LEADER && !RANK(t)) Report(g, p, result);
     Sync(t);
   }
 }
