@@ -59,7 +59,6 @@ module petscspmv
   ! MatBatchSharing
   PetscEnum, parameter, public :: MATBATCH_SHARE_NONE = 0
   PetscEnum, parameter, public :: MATBATCH_SHARE_PATTERN = 1
-  PetscEnum, parameter, public :: MATBATCH_SHARE_VALUES = 2
 
   PetscInt, parameter, public :: MATBATCH_ALL = -1
 
@@ -73,7 +72,6 @@ module petscspmv
   type, public :: MatBatchInfo
     PetscInt :: problems = 0, smallest = 0, largest = 0
     integer(c_int64_t) :: nonzeros = 0
-    PetscEnum :: sharing = MATBATCH_SHARE_NONE
     integer(c_int64_t) :: stored = 0, bytes = 0
     character(len=80) :: kernel = ''
   end type
@@ -91,7 +89,6 @@ module petscspmv
   type, bind(C) :: CBatchInfo
     CInt :: problems, smallest, largest
     integer(c_int64_t) :: nonzeros
-    integer(c_int) :: sharing
     integer(c_int64_t) :: stored, bytes
     type(c_ptr) :: kernel
   end type
@@ -331,7 +328,6 @@ contains
     info%smallest = c%smallest
     info%largest = c%largest
     info%nonzeros = c%nonzeros
-    info%sharing = c%sharing
     info%stored = c%stored
     info%bytes = c%bytes
     call GetString(c%kernel, info%kernel)

@@ -62,7 +62,6 @@ PetscErrorCode MatBatchKeep(Mat A, Mat B)
   if (!a || a->found) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatBatchNew(a->problems, &b));
   PetscCall(PetscArraycpy(b->first, a->first, a->problems + 1));
-  b->sharing = a->sharing;
   PetscCall(MatBatchSet(B, b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -105,26 +104,19 @@ done:
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that problems contain all entries, and sets `same`: whether they have the same pattern */
-static PetscErrorCode MatBatchCheckBlocks(Mat A, const SpMVCSR *csr, const MatBatch *b, PetscBool *same)
+/* Checks that problems contain all entries */
+static PetscErrorCode MatBatchCheckBlocks(Mat A, const SpMVCSR *csr, const MatBatch *b)
 {
-  const PetscInt *i = csr->i, *j = csr->j, n = b->problems ? b->first[1] : 0, rs = A->rmap->rstart;
-
   PetscFunctionBegin;
-  *same = PETSC_TRUE;
   for (PetscInt p = 0; p < b->problems; p++) {
     const PetscInt first = b->first[p], end = b->first[p + 1];
 
-    *same = (PetscBool)(*same && end - first == n);
     for (PetscInt r = first; r < end; r++) {
-      *same = (PetscBool)(*same && i[r] - i[first] == i[r - first] && i[r + 1] - i[first] == i[r - first + 1]);
-      for (PetscInt k = i[r]; k < i[r + 1]; k++) {
-        PetscCheck(j[k] >= first && j[k] < end, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
+      for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++)
+        PetscCheck(csr->j[k] >= first && csr->j[k] < end, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
                    "The entry in row %" PetscInt_FMT ", column %" PetscInt_FMT
                    " is outside of the problems, which are the blocks of MatSetVariableBlockSizes()",
-                   rs + r, rs + j[k]);
-        *same = (PetscBool)(*same && j[k] - first == j[k - i[first]]);
-      }
+                   A->rmap->rstart + r, A->rmap->rstart + csr->j[k]);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -157,7 +149,6 @@ static PetscErrorCode MatBatchGetBlock(Mat A, Mat *D)
 static PetscErrorCode MatBatchUpdate(Mat A, Mat D, MatBatch **b)
 {
   SpMVCSR        csr;
-  PetscBool      same;
   MatBatch      *found = NULL;
   PetscErrorCode ierr  = PETSC_SUCCESS;
 
@@ -169,11 +160,7 @@ static PetscErrorCode MatBatchUpdate(Mat A, Mat D, MatBatch **b)
     *b    = found;
     found = NULL;
   }
-  SpMVCall(MatBatchCheckBlocks(A, &csr, *b, &same));
-  if (!same)
-    (*b)->sharing = MATBATCH_SHARE_NONE;
-  else if (!(*b)->sharing && (*b)->problems > 1 && csr.i[csr.m])
-    (*b)->sharing = MATBATCH_SHARE_PATTERN;
+  SpMVCall(MatBatchCheckBlocks(A, &csr, *b));
   (*b)->block        = ((PetscObject)D)->id;
   (*b)->nonzerostate = D->nonzerostate;
   PetscCall(PetscFree((*b)->columns));
@@ -181,27 +168,6 @@ done:
   PetscCall(MatBatchFree(&found));
   PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Operations of AIJ may have changed the values of some of the problems that shared them */
-static PetscErrorCode MatBatchCheckShared(Mat D, MatBatch *b)
-{
-  const PetscScalar *a;
-  PetscInt           entries;
-  SpMVCSR            csr;
-  PetscBool          same = PETSC_TRUE;
-
-  PetscFunctionBegin;
-  if (b->sharing != MATBATCH_SHARE_VALUES || b->state == ((PetscObject)D)->state) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
-  entries = csr.i[b->first[1]];
-  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
-  PetscCall(MatSeqAIJGetArrayRead(D, &a));
-  for (PetscInt p = 1; p < b->problems && same; p++) PetscCall(PetscArraycmp(a, a + p * entries, entries, &same));
-  PetscCall(MatSeqAIJRestoreArrayRead(D, &a));
-  if (!same) b->sharing = MATBATCH_SHARE_PATTERN;
-  b->state = ((PetscObject)D)->state;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -242,7 +208,6 @@ static PetscErrorCode MatBatchGet(Mat A, MatBatch **b, Mat *D)
              "Matrix of type %s, not " MATBATCH,
              ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(not set)");
   PetscCall(MatBatchGetAIJ(A, b, D));
-  PetscCall(MatBatchCheckShared(*D, *b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -332,15 +297,14 @@ static PetscErrorCode MatBatchChanged(Mat A, Mat D, PetscBool alone)
    Input Parameters:
 +  A       - the matrix, of type `MATBATCH`
 .  problem - number of the problem on this process, from 0, or `MATBATCH_ALL`
--  values  - the values of the problem, row by row; with `MATBATCH_ALL` those of all problems, one after the other (of one problem if the values are shared)
+-  values  - the values of the problem, row by row; with `MATBATCH_ALL` those of all problems, one after the other
 
    Level: beginner
 
    Notes: `values` may be on the GPU if the matrix is. It is read in the current stream of PETSc.
 
    No new set-up is needed: the next product copies the new values to its layout. On a GPU that has multiplied,
-   only the values of the problem are copied to the GPU. If the values are shared, setting the values of one problem
-   ends the sharing.
+   only the values of the problem are copied to the GPU.
 
    Preconditioners are set up again after values have changed. If only some processes change problems one by one and the
    set-up of the preconditioner is collective (for example `PCASM`), all processes must call `MatAssemblyBegin()` and
@@ -356,11 +320,13 @@ static PetscErrorCode MatBatchChanged(Mat A, Mat D, PetscBool alone)
 @*/
 PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar values[])
 {
-  PetscInt  first = 0, entries = 0;
-  PetscBool device = PETSC_FALSE;
-  Mat_SpMV *spmv;
-  MatBatch *b;
-  Mat       D;
+  PetscInt     first = 0, entries = 0;
+  PetscBool    device = PETSC_FALSE;
+  PetscScalar *a;
+  Mat_SpMV    *spmv;
+  MatBatch    *b;
+  SpMVCSR      csr;
+  Mat          D;
 
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b, &D));
@@ -368,30 +334,21 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
   if (spmv && spmv->backend && values) PetscCall((*spmv->backend->isdevicearray)(values, &device));
   PetscCheck(!device || !SpMVBoundToCPU(D), PETSC_COMM_SELF, PETSC_ERR_SUP,
              "The values are on a GPU, and the matrix is bound to the CPU: copy them to the host");
-  if (problem != MATBATCH_ALL) {
+  if (problem != MATBATCH_ALL)
     PetscCall(MatBatchGetEntries(D, b, problem, &first, &entries));
-    PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
-               "Problem %" PetscInt_FMT " has entries, but the array of values is NULL", problem);
-    PetscCall(MatBatchWrite(D, first, entries, values));
-    if (b->sharing == MATBATCH_SHARE_VALUES) b->sharing = MATBATCH_SHARE_PATTERN;
-  } else {
-    const PetscInt copies = b->sharing == MATBATCH_SHARE_VALUES ? b->problems : 1;
-    PetscScalar   *a;
-    SpMVCSR        csr;
-
+  else {
     PetscCall(MatSpMVGetPattern_Seq(D, &csr));
-    entries = csr.i[copies > 1 ? b->first[1] : csr.m];
+    entries = csr.i[csr.m];
     PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
-    PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
-               "The problems have entries, but the array of values is NULL");
-    if (device) {
-      for (PetscInt p = 0; p < copies; p++) PetscCall(MatBatchWrite(D, p * entries, entries, values));
-    } else {
-      PetscCall(MatSeqAIJGetArrayWrite(D, &a));
-      for (PetscInt p = 0; p < copies && entries; p++) PetscCall(PetscArraymove(a + p * entries, values, entries));
-      PetscCall(MatSeqAIJRestoreArrayWrite(D, &a));
-    }
-    PetscCall(PetscObjectStateGet((PetscObject)D, &b->state));
+  }
+  PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
+             "There are entries, but the array of values is NULL");
+  if (problem != MATBATCH_ALL || device)
+    PetscCall(MatBatchWrite(D, first, entries, values));
+  else { /* the next product copies them */
+    PetscCall(MatSeqAIJGetArrayWrite(D, &a));
+    PetscCall(PetscArraymove(a, values, entries));
+    PetscCall(MatSeqAIJRestoreArrayWrite(D, &a));
   }
   PetscCall(MatBatchChanged(A, D, (PetscBool)(problem != MATBATCH_ALL)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -497,7 +454,6 @@ PetscErrorCode MatBatchGetInfo(Mat A, MatBatchInfo *info)
     info->largest  = PetscMax(info->largest, n);
   }
   info->nonzeros = stored.nonzeros;
-  info->sharing  = b->sharing;
   info->stored   = stored.stored;
   info->bytes    = stored.bytes;
   info->kernel   = stored.kernel;
