@@ -153,13 +153,6 @@ namespace cluster {
 #define TEAM_NEAR    0
 #include "batchteam.cuh"
 } // namespace cluster
-namespace warp {
-#define TEAM_WARP    1
-#define TEAM_CLUSTER 0
-#define HELD         0
-#define TEAM_NEAR    1
-#include "batchteam.cuh"
-} // namespace warp
 namespace near {
 #define TEAM_WARP    0
 #define TEAM_CLUSTER 0
@@ -416,7 +409,7 @@ cudaError_t _n_SpMVCudaBatch::Finish(const SpMVBatchOptions &o, Launch &l, cudaS
   const bool one = l.threads == WARP;
   l.kernel       = l.cluster > 1 ? cluster::Kernel(o.method)
                    : l.held      ? one ? heldwarp::Kernel(o.method) : held::Kernel(o.method)
-                        : l.near ? one && o.method == SPMV_BATCH_GMRES ? warp::Kernel(o.method) : near::Kernel(o.method)
+                        : l.near ? near::Kernel(o.method)
                                  : away::Kernel(o.method, l.direct);
   l.shared       = l.Bytes();
   l.blocks       = (int)l.systems.size() * std::max(1, l.cluster);
