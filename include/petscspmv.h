@@ -102,19 +102,16 @@ M*/
 #define MATBATCH_ALL -1
 
 /*S
-   MatBatchInfo - Information about the part of a `MATBATCH` matrix on the calling process
+   MatBatchInfo - The problems of a `MATBATCH` matrix on the calling process
 
    Level: intermediate
 
 .seealso: `MatBatchGetInfo()`, `MATBATCH`
 S*/
 typedef struct {
-  PetscInt    problems;
-  PetscInt    smallest, largest; /* rows of a problem; 0 if there is none */
-  PetscInt64  nonzeros;          /* entries of all problems */
-  PetscInt64  stored;            /* values stored by the kernel's layout, padding included */
-  PetscInt64  bytes;             /* bytes of this layout that a product reads */
-  const char *kernel;            /* kernel of the product, a static string */
+  PetscInt   problems;
+  PetscInt   smallest, largest; /* rows of a problem; 0 if there is none */
+  PetscInt64 nonzeros;          /* entries of all problems */
 } MatBatchInfo;
 
 PETSC_EXTERN PetscErrorCode MatCreateBatch(MPI_Comm, PetscInt, const PetscInt[], const PetscInt[], const PetscInt[],

