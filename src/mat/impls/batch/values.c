@@ -229,19 +229,12 @@ PetscErrorCode MatBatchGetProblems(Mat A, PetscInt *problems, const PetscInt *fi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gets a problem: its first entry, and the number of its entries */
-static PetscErrorCode MatBatchGetEntries(Mat D, const MatBatch *b, PetscInt problem, PetscInt *first, PetscInt *entries)
+static PetscErrorCode MatBatchCheckNumber(const MatBatch *b, PetscInt problem)
 {
-  SpMVCSR csr;
-
   PetscFunctionBegin;
   PetscCheck(problem >= 0 && problem < b->problems, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "Problem %" PetscInt_FMT ": this process has %" PetscInt_FMT " problems, numbered from 0", problem,
              b->problems);
-  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
-  *first   = csr.i[b->first[problem]];
-  *entries = csr.i[b->first[problem + 1]] - *first;
-  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -320,13 +313,14 @@ static PetscErrorCode MatBatchChanged(Mat A, Mat D, PetscBool alone)
 @*/
 PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar values[])
 {
-  PetscInt     first = 0, entries = 0;
-  PetscBool    device = PETSC_FALSE;
-  PetscScalar *a;
-  Mat_SpMV    *spmv;
-  MatBatch    *b;
-  SpMVCSR      csr;
-  Mat          D;
+  const PetscBool all = (PetscBool)(problem == MATBATCH_ALL);
+  PetscInt        first, entries;
+  PetscBool       device = PETSC_FALSE;
+  PetscScalar    *a;
+  Mat_SpMV       *spmv;
+  MatBatch       *b;
+  SpMVCSR         csr;
+  Mat             D;
 
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b, &D));
@@ -334,23 +328,21 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
   if (spmv && spmv->backend && values) PetscCall((*spmv->backend->isdevicearray)(values, &device));
   PetscCheck(!device || !SpMVBoundToCPU(D), PETSC_COMM_SELF, PETSC_ERR_SUP,
              "The values are on a GPU, and the matrix is bound to the CPU: copy them to the host");
-  if (problem != MATBATCH_ALL)
-    PetscCall(MatBatchGetEntries(D, b, problem, &first, &entries));
-  else {
-    PetscCall(MatSpMVGetPattern_Seq(D, &csr));
-    entries = csr.i[csr.m];
-    PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
-  }
+  if (!all) PetscCall(MatBatchCheckNumber(b, problem));
+  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
+  first   = csr.i[b->first[all ? 0 : problem]];
+  entries = csr.i[b->first[all ? b->problems : problem + 1]] - first;
+  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
              "There are entries, but the array of values is NULL");
-  if (problem != MATBATCH_ALL || device)
+  if (!all || device)
     PetscCall(MatBatchWrite(D, first, entries, values));
   else { /* the next product copies them */
     PetscCall(MatSeqAIJGetArrayWrite(D, &a));
     PetscCall(PetscArraymove(a, values, entries));
     PetscCall(MatSeqAIJRestoreArrayWrite(D, &a));
   }
-  PetscCall(MatBatchChanged(A, D, (PetscBool)(problem != MATBATCH_ALL)));
+  PetscCall(MatBatchChanged(A, D, (PetscBool)!all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -386,14 +378,13 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
 PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const PetscInt *rowoffsets[],
                                   const PetscInt *columns[], const PetscScalar *values[])
 {
-  PetscInt  first, entries;
   MatBatch *b;
   SpMVCSR   csr;
   Mat       D;
 
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b, &D));
-  PetscCall(MatBatchGetEntries(D, b, problem, &first, &entries));
+  PetscCall(MatBatchCheckNumber(b, problem));
   PetscCall(MatSpMVGetPattern_Seq(D, &csr));
   if (columns && !b->columns) {
     PetscCall(PetscMalloc1((size_t)PetscMax(1, csr.i[csr.m]), &b->columns));
