@@ -213,16 +213,10 @@ struct ClusterLaunch : cudaLaunchConfig_t {
 
 struct Launch : LaunchPlan {
   int              blocks;
-  size_t           shared;
   std::vector<int> systems;
   const void      *kernel;
   Array<int>       list;
   Array<Scalar>    memory;
-};
-
-// How a system is stored in slices, see Matrix: the thread blocks that take it, 0: none, their most entries, the pieces
-struct Sliced {
-  int cluster, entries, pieces;
 };
 
 } // namespace
@@ -241,8 +235,8 @@ struct _n_SpMVCudaBatch {
     if (results) cudaFreeHost(results);
   }
   cudaError_t Create(const SpMVBatchOptions &, int, const PetscInt *, const PetscInt *, cudaStream_t);
-  Sliced      Slice(const SpMVBatchOptions &, int n, const PetscInt *, std::vector<int> &) const;
-  LaunchPlan  Plan(const SpMVBatchOptions &, int rows, int entries, Sliced) const;
+  LaunchPlan  Slice(const SpMVBatchOptions &, int n, const PetscInt *, std::vector<int> &) const;
+  LaunchPlan  Plan(const SpMVBatchOptions &, int rows, int entries, LaunchPlan sliced) const;
   cudaError_t Finish(const SpMVBatchOptions &, Launch &, cudaStream_t);
 };
 
@@ -314,8 +308,9 @@ struct Slicing {
 
 } // namespace
 
-// Appends the slices of a system: shift, cut, blocks, the pieces in order, the slices, and where the other pieces are
-Sliced _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt *i, std::vector<int> &slices) const
+// Appends the slices of a system: shift, cut, blocks, the pieces in order, the slices, and where the other pieces are.
+// `held` of the plan: there are slices, without all of them it would be slower
+LaunchPlan _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt *i, std::vector<int> &slices) const
 {
   if ((o.method != SPMV_BATCH_CG && o.method != SPMV_BATCH_BCGS) || n > HELD_ROWS * TEAM_MOST * clusters) return {};
   int longest = 0;
@@ -344,6 +339,7 @@ Sliced _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt 
     }
     LaunchPlan l = {};
     l.held       = true;
+    l.cluster    = cluster;
     l.cut        = best.cut < INT_MAX;
     l.rows       = count;
     l.entries    = (int)std::min(most * WARP, (long long)INT_MAX);
@@ -359,34 +355,29 @@ Sliced _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt 
     }
     slices.insert(slices.end(), now.begin(), now.end());
     if (best.cut < INT_MAX) slices.insert(slices.end(), others.begin(), others.end());
-    return {cluster, l.entries, count};
+    return l;
   }
   return {};
 }
 
 // How a system would be solved if it were alone
-LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entries, Sliced sliced) const
+LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entries, LaunchPlan l) const
 {
-  LaunchPlan l = {};
-  l.rows       = rows;
-  l.words      = SpMVBatchWords(&o, (size_t)rows);
-  l.threads    = TEAM_MOST;
-  l.cluster    = sliced.cluster;
-  l.held       = l.cluster > 0; // without all slices it would be slower
-  if (l.held) {
-    l.entries = sliced.entries;
-    l.rows    = sliced.pieces;
-    l.cut     = sliced.pieces > rows;
-  } else if (o.method == SPMV_BATCH_GMRES) { // more vectors than entries: others share the multiprocessor
-    l.near    = (size_t)entries * (sizeof(Scalar) + sizeof(uint16_t)) <= l.words * sizeof(Scalar);
-    l.entries = entries;
-    if (l.Bytes() > most / 2) l.near = false;
-  } else if (o.method != SPMV_BATCH_LU && rows < 65536) { // as many entries as have room
-    l.near = true;
-    if (l.Bytes() > most / 2)
-      l.near = false;
-    else
-      l.entries = std::min(entries, (int)((most - l.Bytes()) / (sizeof(Scalar) + sizeof(uint16_t))) & ~(WARP - 1));
+  l.words   = SpMVBatchWords(&o, (size_t)rows);
+  l.threads = TEAM_MOST;
+  if (!l.held) {
+    l.rows = rows;
+    if (o.method == SPMV_BATCH_GMRES) { // more vectors than entries: others share the multiprocessor
+      l.near    = (size_t)entries * (sizeof(Scalar) + sizeof(uint16_t)) <= l.words * sizeof(Scalar);
+      l.entries = entries;
+      if (l.Bytes() > most / 2) l.near = false;
+    } else if (o.method != SPMV_BATCH_LU && rows < 65536) { // as many entries as have room
+      l.near = true;
+      if (l.Bytes() > most / 2)
+        l.near = false;
+      else
+        l.entries = std::min(entries, (int)((most - l.Bytes()) / (sizeof(Scalar) + sizeof(uint16_t))) & ~(WARP - 1));
+    }
   }
   if (!l.held && !l.near) {
     l.entries = 0;
@@ -411,7 +402,6 @@ cudaError_t _n_SpMVCudaBatch::Finish(const SpMVBatchOptions &o, Launch &l, cudaS
                    : l.held      ? one ? heldwarp::Kernel(o.method) : held::Kernel(o.method)
                         : l.near ? near::Kernel(o.method)
                                  : away::Kernel(o.method, l.direct);
-  l.shared       = l.Bytes();
   l.blocks       = (int)l.systems.size() * std::max(1, l.cluster);
   if (l.global) {
     l.blocks = std::min(l.blocks, 2 * multiprocessors);
@@ -460,8 +450,8 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
     cost[p]  = SpMVBatchWords(&o, (size_t)rows) + (size_t)entries;
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return cost[a] > cost[b]; });
-  std::vector<int>    begins(n), lists;
-  std::vector<Sliced> sliced(n);
+  std::vector<int>        begins(n), lists;
+  std::vector<LaunchPlan> sliced(n);
   for (int p = 0; p < n; p++) {
     const PetscInt *now = i + first_[p], rows = first_[p + 1] - first_[p];
     begins[p] = (int)lists.size();
@@ -550,7 +540,7 @@ cudaError_t SpMVCudaBatchSolve(SpMVCudaBatch b, const SpMVCudaCSR *A, const SpMV
     g.results                 = b->results;
     g.o                       = *o;
     void         *arguments[] = {&g};
-    ClusterLaunch config(std::max(1, l->cluster), l->blocks, l->threads, l->shared);
+    ClusterLaunch config(std::max(1, l->cluster), l->blocks, l->threads, l->Bytes());
     config.stream = stream;
     ForgetErrors();
     SPMV_TRY(cudaLaunchKernelExC(&config, l->kernel, arguments));
