@@ -10,10 +10,7 @@ static const char MatBatchContainer[] = "PetscSpMVBatch";
 PetscErrorCode MatBatchFree(MatBatch **b)
 {
   PetscFunctionBegin;
-  if (*b) {
-    PetscCall(PetscFree((*b)->first));
-    PetscCall(PetscFree((*b)->columns));
-  }
+  if (*b) PetscCall(PetscFree((*b)->columns));
   PetscCall(PetscFree(*b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -25,19 +22,15 @@ static PetscErrorCode MatBatchDestroyCtx(SpMVCtx ctx)
   return MatBatchFree(&b);
 }
 
-/* After an error there are no problems */
 PetscErrorCode MatBatchNew(PetscInt problems, MatBatch **b)
 {
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  const size_t bytes = sizeof(**b) + ((size_t)problems + 1) * sizeof(PetscInt);
 
   PetscFunctionBegin;
-  *b = NULL;
-  SpMVCall(PetscNew(b));
+  PetscCall(PetscMalloc(bytes, b));
+  PetscCall(PetscMemzero(*b, bytes));
   (*b)->problems = problems;
-  SpMVCall(PetscCalloc1((size_t)problems + 1, &(*b)->first));
-done:
-  if (ierr) PetscCall(MatBatchFree(b));
-  PetscCall(ierr);
+  (*b)->first    = (PetscInt *)(*b + 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -70,37 +63,26 @@ PetscErrorCode MatBatchKeep(Mat A, Mat B)
    entries */
 static PetscErrorCode MatBatchFindProblems(Mat A, const SpMVCSR *csr, MatBatch **b)
 {
-  const PetscInt m     = csr->m;
-  PetscInt       depth = 0, *open = NULL;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  PetscInt n = 0, most = -1, *first; /* most: the largest index in the rows before */
 
   PetscFunctionBegin;
-  SpMVCall(MatBatchNew(A->nblocks > 0 ? A->nblocks : m, b));
+  PetscCall(MatBatchNew(A->nblocks > 0 ? A->nblocks : csr->m, b));
   (*b)->found = PETSC_TRUE;
+  first       = (*b)->first;
   if (A->nblocks > 0) {
-    for (PetscInt p = 0; p < A->nblocks; p++) (*b)->first[p + 1] = (*b)->first[p] + A->bsizes[p];
-    goto done;
+    for (PetscInt p = 0; p < A->nblocks; p++) first[p + 1] = first[p] + A->bsizes[p];
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
-  /* row intervals, from the smallest to the largest index, that begin at r minus those that end at r */
-  SpMVCall(PetscCalloc1((size_t)m + 1, &open));
-  for (PetscInt r = 0; r < m; r++) {
-    PetscInt lo = r, hi = r;
-
+  for (PetscInt r = 0; r < csr->m; r++) {
+    if (r > most) first[n++] = r;
+    most = PetscMax(most, r);
     for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++) {
-      lo = PetscMin(lo, csr->j[k]);
-      hi = PetscMax(hi, csr->j[k]);
+      while (csr->j[k] < first[n - 1]) n--; /* joins the blocks */
+      most = PetscMax(most, csr->j[k]);
     }
-    open[lo]++;
-    open[hi]--;
   }
-  (*b)->problems = 0;
-  for (PetscInt r = 0; r < m; r++) {
-    depth += open[r];
-    if (!depth) (*b)->first[++(*b)->problems] = r + 1;
-  }
-done:
-  PetscCall(PetscFree(open));
-  PetscCall(ierr);
+  first[n]       = csr->m;
+  (*b)->problems = n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
