@@ -113,7 +113,7 @@ contains
     PetscCallA(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, B, ierr))
     call compare('batch   ', A, B, x, y, z)
     PetscCallA(MatBatchGetInfo(A, info, ierr))
-    write (line, '(a, i0, 2a)') 'batch     problems ', info%problems, ' on rank 0, kernel ', trim(info%kernel)
+    write (line, '(a, i0, a)') 'batch     problems ', info%problems, ' on rank 0'
     PetscCallA(PetscPrintf(PETSC_COMM_WORLD, trim(line)//new_line('a'), ierr))
     PetscCallA(VecDestroy(x, ierr))
     PetscCallA(VecDestroy(y, ierr))

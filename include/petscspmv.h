@@ -83,15 +83,14 @@ PETSC_EXTERN PetscErrorCode PetscSpMVGetInfo(Mat, PetscSpMVInfo *);
    MatBatchSharing - What all problems of a `MATBATCH` matrix have in common; it is then provided only once
 
    Values:
-+  `MATBATCH_SHARE_NONE`    - nothing: each problem has its own size, pattern and values
-.  `MATBATCH_SHARE_PATTERN` - size and pattern
--  `MATBATCH_SHARE_VALUES`  - size, pattern and values
++  `MATBATCH_SHARE_NONE`    - nothing: each problem has its own size and pattern
+-  `MATBATCH_SHARE_PATTERN` - size and pattern
 
    Level: intermediate
 
 .seealso: `MATBATCH`, `MatCreateBatch()`
 E*/
-typedef enum { MATBATCH_SHARE_NONE, MATBATCH_SHARE_PATTERN, MATBATCH_SHARE_VALUES } MatBatchSharing;
+typedef enum { MATBATCH_SHARE_NONE, MATBATCH_SHARE_PATTERN } MatBatchSharing;
 
 /*MC
    MATBATCH_ALL - Used instead of the number of a problem to select all problems of the calling process
@@ -103,20 +102,16 @@ M*/
 #define MATBATCH_ALL -1
 
 /*S
-   MatBatchInfo - Information about the part of a `MATBATCH` matrix on the calling process
+   MatBatchInfo - The problems of a `MATBATCH` matrix on the calling process
 
    Level: intermediate
 
-.seealso: `MatBatchGetInfo()`, `MATBATCH`, `MatBatchSharing`
+.seealso: `MatBatchGetInfo()`, `MATBATCH`
 S*/
 typedef struct {
-  PetscInt        problems;
-  PetscInt        smallest, largest; /* rows of a problem; 0 if there is none */
-  PetscInt64      nonzeros;          /* entries of all problems */
-  MatBatchSharing sharing;
-  PetscInt64      stored; /* values stored by the kernel's layout, padding included */
-  PetscInt64      bytes;  /* bytes of this layout that a product reads */
-  const char     *kernel; /* kernel of the product, a static string */
+  PetscInt   problems;
+  PetscInt   smallest, largest; /* rows of a problem; 0 if there is none */
+  PetscInt64 nonzeros;          /* entries of all problems */
 } MatBatchInfo;
 
 PETSC_EXTERN PetscErrorCode MatCreateBatch(MPI_Comm, PetscInt, const PetscInt[], const PetscInt[], const PetscInt[],

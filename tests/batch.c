@@ -30,19 +30,18 @@ static const Case cases[] = {
     {"large", "band", 2, 31000, 31000, MATBATCH_SHARE_NONE, PETSC_FALSE},
     {"pattern-shared", "random", 33, 30, 30, MATBATCH_SHARE_PATTERN, PETSC_TRUE},
     {"pattern-shared-large", "skewed", 5, 700, 700, MATBATCH_SHARE_PATTERN, PETSC_FALSE},
-    {"values-shared", "holes", 21, 29, 29, MATBATCH_SHARE_VALUES, PETSC_TRUE},
-    {"values-shared-tiny", "dense", 500, 2, 2, MATBATCH_SHARE_VALUES, PETSC_FALSE},
+    {"pattern-shared-tiny", "dense", 500, 2, 2, MATBATCH_SHARE_PATTERN, PETSC_FALSE},
 };
 
 /* Changes values in the ways that the mode allows, each followed by products */
-static PetscErrorCode ChangeAndMultiply(const Case *c, Mat A, Arrays *a, PetscCopyMode mode)
+static PetscErrorCode ChangeAndMultiply(Mat A, Arrays *a, PetscCopyMode mode)
 {
   PetscMPIInt rank, size;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  if (mode == PETSC_USE_POINTER && c->sharing != MATBATCH_SHARE_VALUES) { /* these are repeated for each problem */
+  if (mode == PETSC_USE_POINTER) {
     for (PetscInt64 e = 0; e < a->values; e++) a->a[e] *= 3.0;
     PetscCall(MatAssemble(A));
     PetscCall(Products(A, a, "after the caller wrote to the array"));
@@ -53,7 +52,7 @@ static PetscErrorCode ChangeAndMultiply(const Case *c, Mat A, Arrays *a, PetscCo
   }
   PetscCall(ChangeValues(A, a, -1));
   PetscCall(Products(A, a, "after all values changed"));
-  PetscCall(MatScale(A, 2.0)); /* keeps the sharing */
+  PetscCall(MatScale(A, 2.0));
   for (PetscInt64 e = 0; e < a->values; e++) a->a[e] *= 2.0;
   PetscCall(Products(A, a, "after MatScale()"));
   PetscCall(ChangeValues(A, a, -1));
@@ -70,44 +69,27 @@ static PetscErrorCode ChangeAndMultiply(const Case *c, Mat A, Arrays *a, PetscCo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the problems have in common: what was said, or a pattern that is found */
-static MatBatchSharing Sharing(const Arrays *a)
-{
-  const PetscInt n = a->problems ? a->sizes[0] : 0, nz = a->i[n];
-
-  if (a->sharing || a->problems < 2 || !nz) return a->sharing;
-  for (PetscInt p = 1; p < a->problems; p++) {
-    const PetscInt *i = a->i + p * n;
-
-    if (a->sizes[p] != n) return MATBATCH_SHARE_NONE;
-    for (PetscInt r = 0; r <= n; r++)
-      if (i[r] - i[0] != a->i[r]) return MATBATCH_SHARE_NONE;
-    if (memcmp(a->j, a->j + i[0], (size_t)nz * sizeof(*i))) return MATBATCH_SHARE_NONE;
-  }
-  return MATBATCH_SHARE_PATTERN;
-}
-
 /* The problems are those given, in the matrix and in others made from it */
 static PetscErrorCode Problems(Mat A, const Arrays *a, const char *what)
 {
   PetscInt        first = 0, nb, sum = 0;
   const PetscInt *bs;
   MatBatchInfo    info;
+  PetscSpMVInfo   stored;
   char            text[128];
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(text, sizeof(text), "MatBatchGetInfo() of %s", what));
   PetscCall(MatBatchGetInfo(A, &info));
-  Check(info.problems == a->problems && info.sharing == Sharing(a) && info.kernel && info.kernel[0] &&
-            info.stored >= info.nonzeros && (info.bytes > 0 || !a->rows),
-        text);
+  PetscCall(PetscSpMVGetInfo(A, &stored));
+  Check(info.problems == a->problems && info.nonzeros == stored.nonzeros, text);
   PetscCall(MatGetVariableBlockSizes(A, &nb, &bs));
   for (PetscInt k = 0; k < nb; k++) sum += bs[k];
   Check(sum == a->rows, "variable block sizes");
   PetscCall(PetscSNPrintf(text, sizeof(text), "MatBatchGetProblem() of %s", what));
   for (PetscInt p = 0; p < a->problems; first += a->sizes[p++]) {
     const PetscInt    *o = a->i + (a->sharing ? 0 : first), nz = o[a->sizes[p]] - o[0], *i, *j;
-    const PetscScalar *values = a->a + o[0] + (a->sharing == MATBATCH_SHARE_PATTERN ? p * nz : 0), *v;
+    const PetscScalar *values = a->a + o[0] + (a->sharing ? p * nz : 0), *v;
     PetscInt           n;
     PetscBool          same;
 
@@ -153,32 +135,11 @@ static PetscErrorCode Conversions(Mat A, const Arrays *a)
   }
   PetscCall(MatConvert(B, MATBATCH, MAT_INITIAL_MATRIX, &C)); /* the smallest blocks */
   PetscCall(MatBatchGetInfo(C, &info));
-  Check(info.problems >= nb && info.nonzeros >= 0, "the problems are the smallest blocks");
+  Check(info.problems >= nb, "the problems are the smallest blocks");
   PetscCall(Products(C, a, "converted from AIJ"));
   PetscCall(MatEqual(A, C, &is));
   Check(is, "MatEqual()");
   PetscCall(Destroy(&C, &B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Values are shared until an operation makes them differ */
-static PetscErrorCode Differ(Mat A, const Arrays *a)
-{
-  Mat          B;
-  Vec          l;
-  MatBatchInfo info;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(MatCreateVecs(B, NULL, &l));
-  PetscCall(MatScale(B, 3.0));
-  PetscCall(MatBatchGetInfo(B, &info));
-  Check(info.sharing == a->sharing, "values are shared after MatScale()");
-  PetscCall(VecDraw(l));
-  PetscCall(MatDiagonalScale(B, l, NULL));
-  PetscCall(MatBatchGetInfo(B, &info));
-  Check(info.sharing == MATBATCH_SHARE_PATTERN || a->problems < 2, "values are not shared after MatDiagonalScale()");
-  PetscCall(Destroy(&l, &B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -199,8 +160,7 @@ static PetscErrorCode RunCase(const Case *c, PetscCopyMode mode)
   PetscCall(Problems(A, &a, "the matrix")); /* sets the format up */
   PetscCall(Products(A, &a, "with the format"));
   if (c->most <= 5000 && mode == PETSC_COPY_VALUES) PetscCall(Conversions(A, &a));
-  if (c->sharing == MATBATCH_SHARE_VALUES) PetscCall(Differ(A, &a));
-  if (c->most <= 5000) PetscCall(ChangeAndMultiply(c, A, &a, mode));
+  if (c->most <= 5000) PetscCall(ChangeAndMultiply(A, &a, mode));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(MatDestroy(&A));
   PetscCall(Products(B, &a, "of the duplicate"));
@@ -235,7 +195,6 @@ static PetscErrorCode FromMats(void)
     PetscCall(MatCreateBatchFromMats(PETSC_COMM_WORLD, 6, mats, &A));
     PetscCall(MatBatchGetInfo(A, &info));
     Check(info.problems == 6 && info.smallest == (twice ? 7 : 0) && info.largest == (twice ? 7 : 5), "sizes");
-    Check(info.sharing == (twice ? MATBATCH_SHARE_PATTERN : MATBATCH_SHARE_NONE), "a common pattern is found");
     for (PetscInt p = 0; p < 6; p++) {
       PetscInt           n;
       const PetscInt    *i, *j;
@@ -273,8 +232,7 @@ static PetscErrorCode Inverse(MatBatchSharing sharing)
   PetscCall(ArraysCreate("dense", 20 + 3 * rank, sharing ? 9 : 1, 9, sharing, &a));
   for (PetscInt p = 0, row = 0; p < (sharing ? 1 : a.problems); row += a.sizes[p++]) { /* the diagonal dominates */
     for (PetscInt r = 0; r < a.sizes[p]; r++) {
-      for (PetscInt k = 0; k < (sharing == MATBATCH_SHARE_PATTERN ? a.problems : 1); k++)
-        a.a[a.i[row + r] + r + k * a.i[a.sizes[0]]] = 25.0;
+      for (PetscInt k = 0; k < (sharing ? a.problems : 1); k++) a.a[a.i[row + r] + r + k * a.i[a.sizes[0]]] = 25.0;
     }
   }
   PetscCall(BatchCreate(PETSC_COMM_WORLD, &a, PETSC_COPY_VALUES, &A));
@@ -329,7 +287,7 @@ int main(int argc, char **argv)
     for (PetscCopyMode mode = PETSC_COPY_VALUES; mode <= PETSC_USE_POINTER; mode++) PetscCall(RunCase(&cases[k], mode));
   }
   if (!nonly && !quick) {
-    for (int sharing = MATBATCH_SHARE_NONE; sharing <= MATBATCH_SHARE_VALUES; sharing++)
+    for (int sharing = MATBATCH_SHARE_NONE; sharing <= MATBATCH_SHARE_PATTERN; sharing++)
       PetscCall(Inverse((MatBatchSharing)sharing));
     PetscCall(FromMats());
     PetscCall(BadInput());

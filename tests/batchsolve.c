@@ -358,7 +358,7 @@ static PetscErrorCode Errors(void)
   Vec                x, b;
   KSP                ksp;
   PC                 pc;
-  PetscInt           count, its;
+  PetscInt           count, its, five = 5;
   PetscMPIInt        size;
   KSPConvergedReason reason;
   PetscBool          is;
@@ -390,6 +390,10 @@ static PetscErrorCode Errors(void)
       PetscCall(KSPGetIterationNumber(ksp, &its));
       PetscCall(KSPDeviceBatchGetSolveInfo(ksp, &count, NULL, NULL, NULL));
       Check(count == 2 && its == 1 && reason == KSP_CONVERGED_RTOL, "two dense problems are factored");
+      PetscCall(MatSetVariableBlockSizes(A, 1, &five));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPDeviceBatchGetSolveInfo(ksp, &count, NULL, NULL, NULL));
+      Check(count == 1, "the blocks set after a solve");
 #if !defined(__SANITIZE_ADDRESS__) /* which looks for leaks: PETSc loses a string after the error */
       PetscCall(PetscOptionsSetValue(NULL, "-ksp_devicebatch_restart", "31"));
       MustFail(KSPSetFromOptions(ksp), PETSC_ERR_ARG_OUTOFRANGE, "-ksp_devicebatch_restart");

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys as _sys
 
-from ._batch import ALL, BatchInfo, Sharing, SolveInfo, batch, batch_from_arrays, batch_info, problem, problem_arrays, set_values, solve_info
+from ._batch import ALL, BatchInfo, SolveInfo, batch, batch_from_arrays, batch_info, problem, problem_arrays, set_values, solve_info
 from ._device import DeviceArray, array, set_preallocation_coo, set_values_coo, vector
 from ._load import include as _include
 from ._load import library, register
@@ -20,7 +20,6 @@ __all__ = [
     "BatchInfo",
     "DeviceArray",
     "Info",
-    "Sharing",
     "SolveInfo",
     "Type",
     "array",

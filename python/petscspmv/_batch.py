@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import enum
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,25 +24,13 @@ ALL = -1  #: for `set_values`: all problems
 COPY_VALUES = 0  # PetscCopyMode
 
 
-class Sharing(enum.IntEnum):
-    """What all problems of a batch share, which is then given once."""
-
-    NONE = 0  #: nothing: each problem has its own size, pattern and values
-    PATTERN = 1  #: size and pattern
-    VALUES = 2  #: size, pattern and values
-
-
 class BatchInfo(NamedTuple):
-    """Information about the part of a batch on the calling process."""
+    """The problems of a batch on the calling process."""
 
     problems: int
     smallest: int  #: rows of the smallest problem; 0 if there is none
     largest: int  #: rows of the largest problem
     nonzeros: int  #: entries of all problems
-    sharing: Sharing
-    stored: int  #: values stored by the kernel's layout, padding included
-    bytes: int  #: of that layout, read by a product
-    kernel: str  #: kernel of the product
 
 
 class SolveInfo(NamedTuple):
@@ -55,14 +42,7 @@ class SolveInfo(NamedTuple):
 
 
 class _BatchInfo(ctypes.Structure):  # MatBatchInfo
-    _fields_ = [
-        *((name, petsc_int()) for name in BatchInfo._fields[:3]),
-        ("nonzeros", ctypes.c_int64),
-        ("sharing", ctypes.c_int),
-        ("stored", ctypes.c_int64),
-        ("bytes", ctypes.c_int64),
-        ("kernel", ctypes.c_char_p),
-    ]
+    _fields_ = [*((name, petsc_int()) for name in BatchInfo._fields[:3]), ("nonzeros", ctypes.c_int64)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -110,7 +90,7 @@ class _Arguments(NamedTuple):
     offsets: np.ndarray
     columns: np.ndarray
     values: np.ndarray
-    sharing: Sharing
+    shared: bool  # the offsets and columns are those of one problem
 
 
 def _raise_everywhere(comm: Any, error: Exception | None) -> None:
@@ -149,7 +129,7 @@ def _create(comm: Comm | None, prepare: Callable[[], _Arguments]) -> Mat:
         mpi_comm, mat = ctypes.c_void_p(0), ctypes.c_void_p(0)
         _load.call("PetscObjectGetComm", handle(empty), ctypes.byref(mpi_comm))
         arrays = [ctypes.c_void_p(array.ctypes.data) for array in (given.sizes, given.offsets, given.columns, given.values)]
-        sharing, mode = ctypes.c_int(given.sharing), ctypes.c_int(COPY_VALUES)
+        sharing, mode = ctypes.c_int(given.shared), ctypes.c_int(COPY_VALUES)
         _load.call("MatCreateBatch", mpi_comm, petsc_int()(given.problems), *arrays, sharing, mode, ctypes.byref(mat))
     finally:
         empty.destroy()
@@ -158,35 +138,20 @@ def _create(comm: Comm | None, prepare: Callable[[], _Arguments]) -> Mat:
     return A
 
 
-def _equal(np: Any, problems: Sequence[CSR], parts: slice) -> int | None:
-    """The first problem that differs from problem 0 in these of its arrays, or None."""
-    first = problems[0][parts]
-    return next((p for p, problem in enumerate(problems) if not all(np.array_equal(a, b) for a, b in zip(first, problem[parts]))), None)
-
-
-def _prepare_problems(problems: Sequence[Any], sharing: Sharing | None) -> _Arguments:
+def _prepare_problems(problems: Sequence[Any]) -> _Arguments:
     import numpy as np
     from petsc4py import PETSc
 
     given = [_as_csr(problem, p) for p, problem in enumerate(problems)]
-    count = len(given)
-    if sharing is None:
-        sharing = Sharing.PATTERN if count > 1 and _equal(np, given, slice(2)) is None else Sharing.NONE
-    sharing = Sharing(sharing)
-    if count and sharing != Sharing.NONE:
-        other = _equal(np, given, slice(2 if sharing == Sharing.PATTERN else 3))
-        if other is not None:
-            raise ValueError(f"problem {other} has not the {'pattern' if sharing == Sharing.PATTERN else 'pattern and values'} of problem 0, so they cannot be shared")
-    patterns = given if sharing == Sharing.NONE else given[:1]
-    sizes = np.array([offsets.size - 1 for offsets, _, _ in patterns], dtype=PETSc.IntType)
-    shifts = np.cumsum([0] + [columns.size for _, columns, _ in patterns], dtype=np.int64)
-    offsets = np.concatenate([[0]] + [problem[0][1:].astype(np.int64) + shift for problem, shift in zip(patterns, shifts)])
-    columns = np.concatenate([np.empty(0, PETSc.IntType)] + [problem[1] for problem in patterns])
-    values = np.concatenate([np.empty(0, PETSc.ScalarType)] + [problem[2] for problem in (given[:1] if sharing == Sharing.VALUES else given)])
-    return _Arguments(count, sizes, _indices(offsets.astype(np.int64), "offsets of all problems"), columns, values, sharing)
+    sizes = np.array([offsets.size - 1 for offsets, _, _ in given], dtype=PETSc.IntType)
+    shifts = np.cumsum([0] + [columns.size for _, columns, _ in given], dtype=np.int64)
+    offsets = np.concatenate([[0]] + [problem[0][1:].astype(np.int64) + shift for problem, shift in zip(given, shifts)])
+    columns = np.concatenate([np.empty(0, PETSc.IntType)] + [problem[1] for problem in given])
+    values = np.concatenate([np.empty(0, PETSc.ScalarType)] + [problem[2] for problem in given])
+    return _Arguments(len(given), sizes, _indices(offsets.astype(np.int64), "offsets of all problems"), columns, values, False)
 
 
-def batch(problems: Sequence[Any], sharing: Sharing | None = None, comm: Comm | None = None) -> Mat:
+def batch(problems: Sequence[Any], comm: Comm | None = None) -> Mat:
     """Create the block-diagonal matrix of many small square problems. Collective.
 
     Parameters
@@ -194,8 +159,6 @@ def batch(problems: Sequence[Any], sharing: Sharing | None = None, comm: Comm | 
     problems
         The problems of this process, in order: sparse matrices of SciPy, or tuples ``(offsets, columns, values)`` of CSR arrays (with columns that ascend in each
         row). May be empty. All arrays are copied.
-    sharing
-        What the problems share, which is then given once. With None a common pattern is found. Processes may differ.
     comm
         The communicator, by default that of petsc4py. Each process owns the rows of its own problems.
 
@@ -209,18 +172,18 @@ def batch(problems: Sequence[Any], sharing: Sharing | None = None, comm: Comm | 
     TypeError, ValueError, OverflowError, petsc4py.PETSc.Error
         If the problems of a process are invalid. All other processes raise a `RuntimeError`, of which `petsc4py.PETSc.Error` is a kind.
     """
-    return _create(comm, lambda: _prepare_problems(problems, sharing))
+    return _create(comm, lambda: _prepare_problems(problems))
 
 
-def _prepare_arrays(offsets: ArrayLike, columns: ArrayLike, values: ArrayLike, sizes: ArrayLike | None, count: int | None) -> _Arguments:
+def _prepare_arrays(offsets: ArrayLike, columns: ArrayLike, values: ArrayLike, sizes: ArrayLike | None) -> _Arguments:
     import numpy as np
     from petsc4py import PETSc
 
     i, j, v = _indices(offsets, "offsets"), _indices(columns, "columns"), _scalars(values, "values")
     if v.ndim not in (1, 2):
         raise ValueError(f"values must be an array of one or two dimensions, not of {v.ndim}")
-    if (sizes is not None) + (count is not None) + (v.ndim == 2) != 1:
-        raise ValueError("give one of these: sizes, count, or values of two dimensions (one row for each problem)")
+    if (sizes is not None) == (v.ndim == 2):
+        raise ValueError("give either sizes or values of two dimensions (one row for each problem)")
     if sizes is not None:
         n = _indices(sizes, "sizes")
         if not n.size and not i.size:
@@ -228,24 +191,15 @@ def _prepare_arrays(offsets: ArrayLike, columns: ArrayLike, values: ArrayLike, s
         _check_lengths(i, j, v.size, "the batch")
         if n.sum(dtype=np.int64) != i.size - 1:
             raise ValueError(f"the sizes add up to {n.sum(dtype=np.int64)} rows, and the offsets are those of {i.size - 1}")
-        return _Arguments(n.size, n, i, j, v, Sharing.NONE)
-    sharing = Sharing.PATTERN if v.ndim == 2 else Sharing.VALUES
-    _check_lengths(i, j, v.shape[-1], "each problem")
-    return _Arguments(v.shape[0] if count is None else int(count), np.array([i.size - 1], PETSc.IntType), i, j, v, sharing)
+        return _Arguments(n.size, n, i, j, v, False)
+    _check_lengths(i, j, v.shape[1], "each problem")
+    return _Arguments(v.shape[0], np.array([i.size - 1], PETSc.IntType), i, j, v, True)
 
 
-def batch_from_arrays(offsets: ArrayLike, columns: ArrayLike, values: ArrayLike, sizes: ArrayLike | None = None, count: int | None = None, comm: Comm | None = None) -> Mat:
+def batch_from_arrays(offsets: ArrayLike, columns: ArrayLike, values: ArrayLike, sizes: ArrayLike | None = None, comm: Comm | None = None) -> Mat:
     """Create a batch from arrays in CSR. Collective; all arrays are copied.
 
-    What the problems share follows from the arguments:
-
-    ==========================  =======================  =============================================
-    shared                      give                     `offsets` and `columns` are those of
-    ==========================  =======================  =============================================
-    the pattern                 `values[problem, entry]`  one problem
-    the pattern and the values  `values[entry]`, `count`  one problem
-    nothing                     `values[entry]`, `sizes`  all problems, one after the other
-    ==========================  =======================  =============================================
+    The pattern of all problems, `offsets` and `columns`, with `values[problem, entry]`; or the arrays of all problems, one after the other, with `sizes`.
 
     Parameters
     ----------
@@ -257,8 +211,6 @@ def batch_from_arrays(offsets: ArrayLike, columns: ArrayLike, values: ArrayLike,
         The values.
     sizes
         The number of rows of each problem on this process.
-    count
-        The number of problems on this process.
     comm
         The communicator, by default that of petsc4py.
 
@@ -272,7 +224,7 @@ def batch_from_arrays(offsets: ArrayLike, columns: ArrayLike, values: ArrayLike,
     TypeError, ValueError, OverflowError, petsc4py.PETSc.Error
         If the arrays of a process are invalid. All other processes raise a `RuntimeError`, of which `petsc4py.PETSc.Error` is a kind.
     """
-    return _create(comm, lambda: _prepare_arrays(offsets, columns, values, sizes, count))
+    return _create(comm, lambda: _prepare_arrays(offsets, columns, values, sizes))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -310,19 +262,14 @@ def set_values(A: Mat, problem: int, values: ArrayLike) -> None:
     problem
         Number of the problem on this process, from 0, or `petscspmv.ALL`.
     values
-        The values of the problem, row by row; with `ALL` those of all problems of this process, one after the other (of one problem, if the values are shared).
-        They are copied, on the GPU if the array and the matrix are there.
+        The values of the problem, row by row; with `ALL` those of all problems of this process, one after the other. They are copied, on the GPU if the array and the matrix are there.
 
     Notes
     -----
     If only some processes change single problems and the set-up of a preconditioner is collective (PCASM, for example), all of them must call ``A.assemble()``.
     """
     mat, given = handle(A), scalars(values, "values")
-    if problem == ALL:
-        known = batch_info(A)
-        expected = known.nonzeros // (max(known.problems, 1) if known.sharing == Sharing.VALUES else 1)
-    else:
-        expected = _arrays(A, problem)[1].size
+    expected = batch_info(A).nonzeros if problem == ALL else _arrays(A, problem)[1].size
     if given.size != expected:
         raise ValueError(f"there are {given.size} values for {expected} entries")
     _load.call("MatBatchSetValues", mat, petsc_int()(problem), ctypes.c_void_p(given.address))
@@ -362,15 +309,14 @@ def problem(A: Mat, problem: int) -> csr_array:
 
 
 def batch_info(A: Mat) -> BatchInfo:
-    """Return what this process stores of a batch; creates the layout of the kernel if no product has done so. Not collective.
+    """Return the number, the sizes and the entries of the problems of this process. Not collective.
 
     Parameters
     ----------
     A
         A matrix of type ``batch``.
     """
-    members = read("MatBatchGetInfo", _BatchInfo, A)
-    return BatchInfo(**{**members, "sharing": Sharing(members["sharing"])})
+    return BatchInfo(**read("MatBatchGetInfo", _BatchInfo, A))
 
 
 def solve_info(ksp: KSP) -> SolveInfo:

@@ -191,12 +191,10 @@ def batches():
     random = np.random.default_rng(1)
     offsets, columns = [0, 2, 5, 7], [0, 1, 0, 1, 2, 1, 2]
     for name, device in TO_DEVICE.items():
-        for sharing in petscspmv.Sharing:
+        for shared in True, False:
             values = random.random((40, 7)).astype(SCALAR)
-            if sharing == petscspmv.Sharing.PATTERN:
+            if shared:
                 A = petscspmv.batch_from_arrays(offsets, columns, values, comm=PETSc.COMM_SELF)
-            elif sharing == petscspmv.Sharing.VALUES:
-                A = petscspmv.batch_from_arrays(offsets, columns, values[0], count=40, comm=PETSc.COMM_SELF)
             else:
                 all_offsets = np.concatenate([[0]] + [7 * p + np.array(offsets[1:]) for p in range(40)])
                 A = petscspmv.batch_from_arrays(all_offsets, np.tile(columns, 40), values.ravel(), sizes=[3] * 40, comm=PETSc.COMM_SELF)
@@ -204,16 +202,13 @@ def batches():
             x.set(1)
             for multiplied in range(2):
                 new = random.random((40, 7)).astype(SCALAR)
-                if sharing == petscspmv.Sharing.VALUES:
-                    new[:] = new[0]
-                petscspmv.set_values(A, petscspmv.ALL, device(new[0] if sharing == petscspmv.Sharing.VALUES else new))
+                petscspmv.set_values(A, petscspmv.ALL, device(new))
                 A.mult(x, y)
-                assert np.allclose(host(y).reshape(40, 3), np.add.reduceat(new, offsets[:3], axis=1)), (name, sharing)
+                assert np.allclose(host(y).reshape(40, 3), np.add.reduceat(new, offsets[:3], axis=1)), (name, shared)
                 new[17] = random.random(7)
-                if sharing != petscspmv.Sharing.VALUES:  # it would end the sharing
-                    petscspmv.set_values(A, 17, device(new[17].copy()))
-                    A.mult(x, y)
-                    assert np.allclose(host(y).reshape(40, 3), np.add.reduceat(new, offsets[:3], axis=1)), (name, sharing)
+                petscspmv.set_values(A, 17, device(new[17].copy()))
+                A.mult(x, y)
+                assert np.allclose(host(y).reshape(40, 3), np.add.reduceat(new, offsets[:3], axis=1)), (name, shared)
             raises(ValueError, "values for 7 entries", petscspmv.set_values, A, 0, device(np.ones(6, SCALAR)))
             A.bindToCPU(True)
             raises(PETSc.Error, "", petscspmv.set_values, A, 0, device(np.ones(7, SCALAR)))

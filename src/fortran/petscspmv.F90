@@ -59,7 +59,6 @@ module petscspmv
   ! MatBatchSharing
   PetscEnum, parameter, public :: MATBATCH_SHARE_NONE = 0
   PetscEnum, parameter, public :: MATBATCH_SHARE_PATTERN = 1
-  PetscEnum, parameter, public :: MATBATCH_SHARE_VALUES = 2
 
   PetscInt, parameter, public :: MATBATCH_ALL = -1
 
@@ -70,12 +69,9 @@ module petscspmv
     character(len=80) :: kernel = ''
   end type
 
-  type, public :: MatBatchInfo
-    PetscInt :: problems = 0, smallest = 0, largest = 0
+  type, bind(C), public :: MatBatchInfo
+    CInt :: problems = 0, smallest = 0, largest = 0
     integer(c_int64_t) :: nonzeros = 0
-    PetscEnum :: sharing = MATBATCH_SHARE_NONE
-    integer(c_int64_t) :: stored = 0, bytes = 0
-    character(len=80) :: kernel = ''
   end type
 
   public :: PetscSpMVInitializePackage, PetscSpMVFinalizePackage, PetscSpMVGetFormat, PetscSpMVGetInfo
@@ -85,14 +81,6 @@ module petscspmv
   type, bind(C) :: CSpMVInfo
     integer(c_int64_t) :: nonzeros, formatted, stored, slices, long_rows, long_stored, bytes
     CInt :: node
-    type(c_ptr) :: kernel
-  end type
-
-  type, bind(C) :: CBatchInfo
-    CInt :: problems, smallest, largest
-    integer(c_int64_t) :: nonzeros
-    integer(c_int) :: sharing
-    integer(c_int64_t) :: stored, bytes
     type(c_ptr) :: kernel
   end type
 
@@ -152,9 +140,9 @@ module petscspmv
     end function
 
     integer(c_int) function CGetBatchInfo(A, info) bind(C, name='MatBatchGetInfo')
-      import :: c_int, c_ptr, CBatchInfo
+      import :: c_int, c_ptr, MatBatchInfo
       type(c_ptr), value :: A
-      type(CBatchInfo) :: info
+      type(MatBatchInfo) :: info
     end function
 
     integer(c_size_t) function strlen(s) bind(C)
@@ -321,19 +309,8 @@ contains
     type(MatBatchInfo), intent(out) :: info
     PetscErrorCode, intent(out) :: ierr
     type(c_ptr) :: p
-    type(CBatchInfo) :: c
 
     call GetMat(A, p, ierr)
-    if (ierr /= 0) return
-    ierr = CGetBatchInfo(p, c)
-    if (ierr /= 0) return
-    info%problems = c%problems
-    info%smallest = c%smallest
-    info%largest = c%largest
-    info%nonzeros = c%nonzeros
-    info%sharing = c%sharing
-    info%stored = c%stored
-    info%bytes = c%bytes
-    call GetString(c%kernel, info%kernel)
+    if (ierr == 0) ierr = CGetBatchInfo(p, info)
   end subroutine
 end module

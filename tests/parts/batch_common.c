@@ -39,7 +39,7 @@ static PetscInt Length(const char *kind, PetscInt p, PetscInt r, PetscInt n)
 PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least, PetscInt most, MatBatchSharing sharing,
                             Arrays *A)
 {
-  const PetscInt patterns = sharing && problems ? 1 : problems;
+  const PetscInt patterns = sharing ? PetscMin(1, problems) : problems;
   PetscInt       at = 0, room = 1, row = 0, *mark;
 
   PetscFunctionBeginUser;
@@ -83,7 +83,7 @@ PetscErrorCode ArraysCreate(const char *kind, PetscInt problems, PetscInt least,
     stamp = 0;
   }
   PetscCall(PetscFree(mark));
-  A->values = (PetscInt64)at * (A->sharing == MATBATCH_SHARE_PATTERN ? problems : 1);
+  A->values = (PetscInt64)at * (A->sharing ? problems : 1);
   PetscCall(PetscMalloc1(A->values, &A->a));
   for (PetscInt64 k = 0; k < A->values; k++) A->a[k] = number();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -134,7 +134,7 @@ PetscErrorCode AIJCreate(MPI_Comm comm, const Arrays *A, Mat *B, Mat *bound)
   i[0] = 0;
   for (PetscInt p = 0; p < A->problems; p++) {
     const PetscInt    *o = A->i + (A->sharing ? 0 : first), n = A->sizes[p];
-    const PetscScalar *a = A->a + (A->sharing == MATBATCH_SHARE_PATTERN ? (PetscInt64)p * A->i[n] : 0);
+    const PetscScalar *a = A->a + (A->sharing ? (PetscInt64)p * A->i[n] : 0);
 
     for (PetscInt r = 0; r < n; r++) {
       for (PetscInt k = o[r]; k < o[r + 1]; k++, at++) {
@@ -181,17 +181,6 @@ PetscErrorCode ChangeValues(Mat A, Arrays *a, PetscInt problem)
     for (PetscInt64 k = 0; k < a->values; k++) a->a[k] = number();
     PetscCall(MatBatchSetValues(A, MATBATCH_ALL, a->a));
     PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (a->sharing == MATBATCH_SHARE_VALUES) { /* ends the sharing */
-    const PetscInt nz = a->i[a->sizes[0]];
-    PetscScalar   *v;
-
-    PetscCall(PetscMalloc1((PetscInt64)nz * a->problems, &v));
-    for (PetscInt p = 0; p < a->problems; p++) PetscCall(PetscArraycpy(v + (PetscInt64)p * nz, a->a, nz));
-    PetscCall(PetscFree(a->a));
-    a->a       = v;
-    a->values  = (PetscInt64)nz * a->problems;
-    a->sharing = MATBATCH_SHARE_PATTERN;
   }
   for (PetscInt p = 0; p < problem; p++) first += a->sizes[p];
   {

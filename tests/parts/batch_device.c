@@ -83,7 +83,6 @@ static PetscErrorCode FromDevice(MatBatchSharing sharing)
     PetscCall(MatBatchSetValues(A, MATBATCH_ALL, values));
     PetscCallCUDA(cudaMemset(values, 0, a.values * sizeof(*values)));
     PetscCall(Products(A, &a, "after values of all problems"));
-    if (sharing == MATBATCH_SHARE_VALUES) continue;
     PetscCall(MatBatchGetProblem(A, 0, &n, &i, &j, NULL));
     for (PetscInt e = 0; e < i[n]; e++) a.a[e] *= 0.5;
     PetscCallCUDA(cudaMemcpy(values, a.a, i[n] * sizeof(*values), cudaMemcpyHostToDevice));
@@ -154,10 +153,10 @@ PetscErrorCode Device(void)
   Mat    A;
 
   PetscFunctionBeginUser;
-  for (int sharing = MATBATCH_SHARE_NONE; sharing <= MATBATCH_SHARE_VALUES; sharing++)
+  for (int sharing = MATBATCH_SHARE_NONE; sharing <= MATBATCH_SHARE_PATTERN; sharing++)
     PetscCall(Large((MatBatchSharing)sharing));
   PetscCall(Refresh());
-  for (int sharing = MATBATCH_SHARE_NONE; sharing <= MATBATCH_SHARE_VALUES; sharing++)
+  for (int sharing = MATBATCH_SHARE_NONE; sharing <= MATBATCH_SHARE_PATTERN; sharing++)
     PetscCall(FromDevice((MatBatchSharing)sharing));
   now_case = "streams";
   PetscCall(ArraysCreate("mixed", 50, 0, 90, MATBATCH_SHARE_NONE, &a));

@@ -24,7 +24,7 @@ static const struct {
      MATBATCH_SHARE_PATTERN},
     {"Problem 1: its size -3 is negative", PETSC_ERR_ARG_OUTOFRANGE, 2, negative, two_i, two_j, two_a},
     {"4000000000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2, huge, two_i, two_j, two_a},
-    {"4294966000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2147483000, two, two_i, two_j, two_a, MATBATCH_SHARE_VALUES},
+    {"4294966000 rows", PETSC_ERR_ARG_OUTOFRANGE, 2147483000, two, two_i, two_j, two_a, MATBATCH_SHARE_PATTERN},
     {"rows of all problems", PETSC_ERR_ARG_OUTOFRANGE, 2, beyond, two_i, two_j, two_a},
     {"the array of sizes is NULL", PETSC_ERR_ARG_NULL, 2, NULL, two_i, two_j, two_a},
     {"the array of row offsets is NULL", PETSC_ERR_ARG_NULL, 2, two, NULL, two_j, two_a},
@@ -33,13 +33,13 @@ static const struct {
     {"Problem 1, row 0: row offsets decrease", PETSC_ERR_ARG_OUTOFRANGE, 2, two, decreasing, two_j, two_a},
     {"Row offsets must begin with 0, not 1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, one, two_j, two_a},
     {"Row offsets must begin with 0, not -1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, minus, two_j, two_a,
-     MATBATCH_SHARE_VALUES},
+     MATBATCH_SHARE_PATTERN},
     {"Problem 1, row 2: column 3", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, outside, two_a},
     {"Problem 1, row 1: column -1", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, below, two_a},
     {"columns must ascend, but 0 follows 1", PETSC_ERR_ARG_WRONG, 2, two, two_i, unsorted, two_a},
     {"columns must ascend, but 1 follows 1", PETSC_ERR_ARG_WRONG, 2, two, two_i, twice, two_a},
     {"7 is not a MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, 7},
-    {"is not a MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, 3},
+    {"is not a MatBatchSharing", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, 2},
     {"3 is not a PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_NONE, 3},
     {"is not a PetscCopyMode", PETSC_ERR_ARG_OUTOFRANGE, 0, NULL, NULL, NULL, NULL, MATBATCH_SHARE_NONE, 99},
     /* the caller still owns these arrays, which are static */
@@ -139,7 +139,7 @@ static PetscErrorCode BadCalls(Victim *c)
   Bad(MatBatchSetValues(c->A, -2, two_a), PETSC_ERR_ARG_OUTOFRANGE, "Problem -2");
   Bad(MatBatchSetValues(c->A, PETSC_MIN_INT, two_a), PETSC_ERR_ARG_OUTOFRANGE, "numbered from 0");
   Bad(MatBatchSetValues(c->A, PETSC_MAX_INT, two_a), PETSC_ERR_ARG_OUTOFRANGE, "numbered from 0");
-  Bad(MatBatchSetValues(c->A, 1, NULL), PETSC_ERR_ARG_NULL, "Problem 1 has entries");
+  Bad(MatBatchSetValues(c->A, 1, NULL), PETSC_ERR_ARG_NULL, "array of values is NULL");
   Bad(MatBatchSetValues(c->A, MATBATCH_ALL, NULL), PETSC_ERR_ARG_NULL, "array of values is NULL");
   Bad(MatBatchSetValues(c->aij, 0, two_a), PETSC_ERR_ARG_WRONG, "not batch");
   Bad(MatBatchGetProblem(c->A, -1, NULL, NULL, NULL, NULL), PETSC_ERR_ARG_OUTOFRANGE, "Problem -1");
@@ -168,7 +168,7 @@ static PetscErrorCode Unmade(void)
   for (PetscInt r = 0; r < 5; r++) PetscCall(MatSetValue(A, r, r, 1.0, INSERT_VALUES));
   PetscCall(MatAssemble(A));
   PetscCall(MatBatchGetInfo(A, &info));
-  Check(info.problems == 5 && info.sharing == MATBATCH_SHARE_PATTERN, "the smallest blocks");
+  Check(info.problems == 5, "the smallest blocks");
   PetscCall(MatSetVariableBlockSizes(A, 2, (PetscInt *)sizes));
   PetscCall(MatBatchGetInfo(A, &info));
   Check(info.problems == 2, "the blocks set later");
@@ -177,7 +177,7 @@ static PetscErrorCode Unmade(void)
   PetscCall(MatSetValue(A, 3, 4, 1.0, INSERT_VALUES));
   PetscCall(MatAssemble(A));
   PetscCall(MatBatchGetInfo(A, &info));
-  Check(info.problems == 2 && info.largest == 3 && info.sharing == MATBATCH_SHARE_NONE, "the blocks and a new entry");
+  Check(info.problems == 2 && info.largest == 3, "the blocks and a new entry");
   PetscCall(MatSetValue(A, 0, 4, 1.0, INSERT_VALUES));
   PetscCall(MatAssemble(A));
   MustFail(MatBatchGetInfo(A, &info), PETSC_ERR_ARG_WRONG, "The entry in row 0, column 4 is outside of the problems");
@@ -264,23 +264,19 @@ static PetscErrorCode BadColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatBatchSetValues() of one problem with the matrix's own array of shared values, which ends the sharing */
+/* MatBatchSetValues() of one problem with the values of another, in the matrix's own array */
 static PetscErrorCode OwnValues(void)
 {
-  const PetscInt     sizes[2] = {2, 2};
   const PetscScalar *a;
   Mat                A;
-  MatBatchInfo       info;
   PetscBool          same;
 
   PetscFunctionBeginUser;
   now_case = "values of the matrix itself";
   PetscCall(
-      MatCreateBatch(PETSC_COMM_SELF, 2, sizes, two_i, two_j, two_a, MATBATCH_SHARE_VALUES, PETSC_COPY_VALUES, &A));
-  PetscCall(MatBatchGetProblem(A, 1, NULL, NULL, NULL, &a));
+      MatCreateBatch(PETSC_COMM_SELF, 2, two, two_i, two_j, two_a, MATBATCH_SHARE_PATTERN, PETSC_COPY_VALUES, &A));
+  PetscCall(MatBatchGetProblem(A, 0, NULL, NULL, NULL, &a));
   PetscCall(MatBatchSetValues(A, 1, a));
-  PetscCall(MatBatchGetInfo(A, &info));
-  Check(info.sharing == MATBATCH_SHARE_PATTERN, "values of one problem end the sharing");
   for (PetscInt p = 0; p < 2; p++) {
     PetscCall(MatBatchGetProblem(A, p, NULL, NULL, NULL, &a));
     PetscCall(PetscArraycmp(a, two_a, 3, &same));

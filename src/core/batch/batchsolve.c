@@ -246,15 +246,3 @@ PetscErrorCode SpMVBatchSolve(const SpMVCSR *A, PetscInt count, const PetscInt f
   PetscCall(PetscFree(raw));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-void SpMVBatchSummarize(PetscInt count, const SpMVBatchResult results[], SpMVBatchSummary *s)
-{
-  *s = (SpMVBatchSummary){.least = count ? PETSC_MPI_INT_MAX : 0, .reason = SPMV_BATCH_ATOL};
-  for (PetscInt p = 0; p < count; p++) {
-    s->least  = PetscMin(s->least, results[p].its);
-    s->most   = PetscMax(s->most, results[p].its);
-    s->reason = PetscMin(s->reason, results[p].reason);
-    if (results[p].reason < 0) s->failed++;
-    if (s->norm == s->norm && !(results[p].norm <= s->norm)) s->norm = results[p].norm;
-  }
-}

@@ -66,17 +66,8 @@ typedef struct {
   PetscReal       norm; /* of the residual that was computed last from x, with a new product */
 } SpMVBatchResult;
 
-/* What the results of all systems have in common. The order of the systems does not matter for it */
-typedef struct {
-  int             least, most; /* iterations */
-  SpMVBatchReason reason;      /* the smallest value: the reason of a failure if there is one */
-  int             failed;      /* systems */
-  double          norm;        /* the largest one, or NaN */
-} SpMVBatchSummary;
-
 /* System p has the rows first[p] to first[p + 1] - 1 of A, and the same columns. d: for SPMV_BATCH_GIVEN. Fails only
    for lack of memory */
 PETSC_INTERN PetscErrorCode SpMVBatchSolve(const SpMVCSR *A, PetscInt count, const PetscInt first[],
                                            const SpMVBatchOptions *, const PetscScalar d[], const PetscScalar b[],
                                            PetscScalar x[], SpMVBatchResult[]);
-PETSC_INTERN void           SpMVBatchSummarize(PetscInt count, const SpMVBatchResult[], SpMVBatchSummary *);

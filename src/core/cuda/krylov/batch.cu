@@ -13,18 +13,17 @@ using namespace spmv;
 namespace {
 
 struct BatchArgs {
-  const PetscInt   *i, *j, *first;
-  const Scalar     *a, *d, *b;
-  Scalar           *x, *memory; // memory: for vectors, NULL: in shared memory
-  const int        *list;       // the systems of this launch
-  int               count;
-  int               entries, rows;  // the most of a system of this launch
-  const int        *slices, *where; // of systems in slices, from where[p] on: see Slice()
-  int               cluster;        // thread blocks for each system
-  size_t            words;          // of vectors
-  SpMVBatchResult  *results;
-  SpMVBatchSummary *summary;
-  SpMVBatchOptions  o;
+  const PetscInt  *i, *j, *first;
+  const Scalar    *a, *d, *b;
+  Scalar          *x, *memory; // memory: for vectors, NULL: in shared memory
+  const int       *list;       // the systems of this launch
+  int              count;
+  int              entries, rows;  // the most of a system of this launch
+  const int       *slices, *where; // of systems in slices, from where[p] on: see Slice()
+  int              cluster;        // thread blocks for each system
+  size_t           words;          // of vectors
+  SpMVBatchResult *results;
+  SpMVBatchOptions o;
 };
 
 // Thread blocks that a multiprocessor can have
@@ -42,17 +41,6 @@ constexpr int HELD_ROWS    = 2;    // of a thread, see HELD
 constexpr int SUMS_SHARED  = 5120; // the most bytes of static shared memory, for the sums of the warps
 constexpr int CLUSTER_MOST = 4;    // thread blocks of a cluster
 constexpr int LONGEST      = 100;  // entries of rows that a thread multiplies, see Slice()
-
-__device__ void Report(const BatchArgs &g, int p, const SpMVBatchResult &result)
-{
-  g.results[p] = result;
-  atomicMin(&g.summary->least, result.its);
-  atomicMax(&g.summary->most, result.its);
-  atomicMin((int *)&g.summary->reason, (int)result.reason);
-  if (result.reason < 0) atomicAdd(&g.summary->failed, 1);
-  // the bits of numbers that are not negative ascend with them, then come NaNs
-  atomicMax((unsigned long long *)&g.summary->norm, (unsigned long long)__double_as_longlong((double)result.norm));
-}
 
 // The logarithm of the number of threads that multiply a row: at least four entries for each, or idle threads
 __device__ __forceinline__ int RowShift(int n, int entries, int threads)
@@ -135,7 +123,7 @@ __device__ __forceinline__ Complex<Real> operator/(Complex<Real> a, Real b)
 #define SCALAR MakeScalar
 #define SQUARE Square
 #define ISZERO IsZero
-#define LEADER (t->id == 0)
+#define LEADER (t->id == 0 && RANK(t) == 0)
 #define EACH2(i, j, from, n)                                        \
   for (int j = (from) + t->id / WARP; j < (n); j += t->size / WARP) \
     for (int i = (from) + t->id % WARP; i < (n); i += WARP)
@@ -165,13 +153,6 @@ namespace cluster {
 #define TEAM_NEAR    0
 #include "batchteam.cuh"
 } // namespace cluster
-namespace warp {
-#define TEAM_WARP    1
-#define TEAM_CLUSTER 0
-#define HELD         0
-#define TEAM_NEAR    1
-#include "batchteam.cuh"
-} // namespace warp
 namespace near {
 #define TEAM_WARP    0
 #define TEAM_CLUSTER 0
@@ -232,16 +213,10 @@ struct ClusterLaunch : cudaLaunchConfig_t {
 
 struct Launch : LaunchPlan {
   int              blocks;
-  size_t           shared;
   std::vector<int> systems;
   const void      *kernel;
   Array<int>       list;
   Array<Scalar>    memory;
-};
-
-// How a system is stored in slices, see Matrix: the thread blocks that take it, 0: none, their most entries, the pieces
-struct Sliced {
-  int cluster, entries, pieces;
 };
 
 } // namespace
@@ -249,17 +224,19 @@ struct Sliced {
 struct _n_SpMVCudaBatch {
   std::vector<std::unique_ptr<Launch>> launches;
   Array<PetscInt>                      first;
-  Array<int>                           slices, where; // see BatchArgs
-  Array<SpMVBatchResult>               results;
-  Array<SpMVBatchSummary>              summary; // the second one is the beginning of the first
-  int                                  count;
-  size_t                               most; // dynamic shared memory of a thread block
+  Array<int>                           slices, where;     // see BatchArgs
+  SpMVBatchResult                     *results = nullptr; // in pinned memory, which the kernels write to
+  size_t                               most;              // dynamic shared memory of a thread block
   int                                  multiprocessors, perprocessor, perblock; // shared memory, too
   int                                  clusters = 1;                            // the largest one
 
+  ~_n_SpMVCudaBatch()
+  {
+    if (results) cudaFreeHost(results);
+  }
   cudaError_t Create(const SpMVBatchOptions &, int, const PetscInt *, const PetscInt *, cudaStream_t);
-  Sliced      Slice(const SpMVBatchOptions &, int n, const PetscInt *, std::vector<int> &) const;
-  LaunchPlan  Plan(const SpMVBatchOptions &, int rows, int entries, Sliced) const;
+  LaunchPlan  Slice(const SpMVBatchOptions &, int n, const PetscInt *, std::vector<int> &) const;
+  LaunchPlan  Plan(const SpMVBatchOptions &, int rows, int entries, LaunchPlan sliced) const;
   cudaError_t Finish(const SpMVBatchOptions &, Launch &, cudaStream_t);
 };
 
@@ -331,8 +308,9 @@ struct Slicing {
 
 } // namespace
 
-// Appends the slices of a system: shift, cut, blocks, the pieces in order, the slices, and where the other pieces are
-Sliced _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt *i, std::vector<int> &slices) const
+// Appends the slices of a system: shift, cut, blocks, the pieces in order, the slices, and where the other pieces are.
+// `held` of the plan: there are slices, without all of them it would be slower
+LaunchPlan _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt *i, std::vector<int> &slices) const
 {
   if ((o.method != SPMV_BATCH_CG && o.method != SPMV_BATCH_BCGS) || n > HELD_ROWS * TEAM_MOST * clusters) return {};
   int longest = 0;
@@ -361,6 +339,7 @@ Sliced _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt 
     }
     LaunchPlan l = {};
     l.held       = true;
+    l.cluster    = cluster;
     l.cut        = best.cut < INT_MAX;
     l.rows       = count;
     l.entries    = (int)std::min(most * WARP, (long long)INT_MAX);
@@ -376,34 +355,29 @@ Sliced _n_SpMVCudaBatch::Slice(const SpMVBatchOptions &o, int n, const PetscInt 
     }
     slices.insert(slices.end(), now.begin(), now.end());
     if (best.cut < INT_MAX) slices.insert(slices.end(), others.begin(), others.end());
-    return {cluster, l.entries, count};
+    return l;
   }
   return {};
 }
 
 // How a system would be solved if it were alone
-LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entries, Sliced sliced) const
+LaunchPlan _n_SpMVCudaBatch::Plan(const SpMVBatchOptions &o, int rows, int entries, LaunchPlan l) const
 {
-  LaunchPlan l = {};
-  l.rows       = rows;
-  l.words      = SpMVBatchWords(&o, (size_t)rows);
-  l.threads    = TEAM_MOST;
-  l.cluster    = sliced.cluster;
-  l.held       = l.cluster > 0; // without all slices it would be slower
-  if (l.held) {
-    l.entries = sliced.entries;
-    l.rows    = sliced.pieces;
-    l.cut     = sliced.pieces > rows;
-  } else if (o.method == SPMV_BATCH_GMRES) { // more vectors than entries: others share the multiprocessor
-    l.near    = (size_t)entries * (sizeof(Scalar) + sizeof(uint16_t)) <= l.words * sizeof(Scalar);
-    l.entries = entries;
-    if (l.Bytes() > most / 2) l.near = false;
-  } else if (o.method != SPMV_BATCH_LU && rows < 65536) { // as many entries as have room
-    l.near = true;
-    if (l.Bytes() > most / 2)
-      l.near = false;
-    else
-      l.entries = std::min(entries, (int)((most - l.Bytes()) / (sizeof(Scalar) + sizeof(uint16_t))) & ~(WARP - 1));
+  l.words   = SpMVBatchWords(&o, (size_t)rows);
+  l.threads = TEAM_MOST;
+  if (!l.held) {
+    l.rows = rows;
+    if (o.method == SPMV_BATCH_GMRES) { // more vectors than entries: others share the multiprocessor
+      l.near    = (size_t)entries * (sizeof(Scalar) + sizeof(uint16_t)) <= l.words * sizeof(Scalar);
+      l.entries = entries;
+      if (l.Bytes() > most / 2) l.near = false;
+    } else if (o.method != SPMV_BATCH_LU && rows < 65536) { // as many entries as have room
+      l.near = true;
+      if (l.Bytes() > most / 2)
+        l.near = false;
+      else
+        l.entries = std::min(entries, (int)((most - l.Bytes()) / (sizeof(Scalar) + sizeof(uint16_t))) & ~(WARP - 1));
+    }
   }
   if (!l.held && !l.near) {
     l.entries = 0;
@@ -426,9 +400,8 @@ cudaError_t _n_SpMVCudaBatch::Finish(const SpMVBatchOptions &o, Launch &l, cudaS
   const bool one = l.threads == WARP;
   l.kernel       = l.cluster > 1 ? cluster::Kernel(o.method)
                    : l.held      ? one ? heldwarp::Kernel(o.method) : held::Kernel(o.method)
-                        : l.near ? one && o.method == SPMV_BATCH_GMRES ? warp::Kernel(o.method) : near::Kernel(o.method)
+                        : l.near ? near::Kernel(o.method)
                                  : away::Kernel(o.method, l.direct);
-  l.shared       = l.Bytes();
   l.blocks       = (int)l.systems.size() * std::max(1, l.cluster);
   if (l.global) {
     l.blocks = std::min(l.blocks, 2 * multiprocessors);
@@ -466,8 +439,7 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
       ForgetErrors();
     }
   }
-  most  = (size_t)perblock - SUMS_SHARED;
-  count = n;
+  most = (size_t)perblock - SUMS_SHARED;
   std::vector<size_t> cost(n);
   std::vector<int>    order(n);
   for (int p = 0; p < n; p++) {
@@ -478,8 +450,8 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
     cost[p]  = SpMVBatchWords(&o, (size_t)rows) + (size_t)entries;
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return cost[a] > cost[b]; });
-  std::vector<int>    begins(n), lists;
-  std::vector<Sliced> sliced(n);
+  std::vector<int>        begins(n), lists;
+  std::vector<LaunchPlan> sliced(n);
   for (int p = 0; p < n; p++) {
     const PetscInt *now = i + first_[p], rows = first_[p + 1] - first_[p];
     begins[p] = (int)lists.size();
@@ -521,12 +493,8 @@ cudaError_t _n_SpMVCudaBatch::Create(const SpMVBatchOptions &o, int n, const Pet
     l->systems.push_back(p);
   }
   for (auto &l : launches) SPMV_TRY(Finish(o, *l, stream));
-  const std::vector<PetscInt>   firsts(first_, first_ + n + 1);
-  std::vector<SpMVBatchSummary> begin(2);
-  begin[1].least  = n ? INT_MAX : 0;
-  begin[1].reason = SPMV_BATCH_ATOL;
-  SPMV_TRY(results.Alloc((size_t)n, stream));
-  SPMV_TRY(Upload(summary, begin, stream));
+  const std::vector<PetscInt> firsts(first_, first_ + n + 1);
+  SPMV_TRY(cudaHostAlloc((void **)&results, ((size_t)n + 1) * sizeof(*results), cudaHostAllocDefault));
   SPMV_TRY(Upload(slices, lists, stream));
   SPMV_TRY(Upload(where, begins, stream));
   SPMV_TRY(Upload(first, firsts, stream));
@@ -551,8 +519,6 @@ cudaError_t SpMVCudaBatchCreate(const SpMVBatchOptions *o, int count, const Pets
 cudaError_t SpMVCudaBatchSolve(SpMVCudaBatch b, const SpMVCudaCSR *A, const SpMVBatchOptions *o, const PetscScalar *d,
                                const PetscScalar *rhs, PetscScalar *x, cudaStream_t stream)
 {
-  SpMVBatchSummary *summary = b->summary;
-  SPMV_TRY(cudaMemcpyAsync(summary, summary + 1, sizeof(*summary), cudaMemcpyDeviceToDevice, stream));
   for (auto &l : b->launches) {
     BatchArgs g               = {};
     g.i                       = (const PetscInt *)A->i;
@@ -572,10 +538,9 @@ cudaError_t SpMVCudaBatchSolve(SpMVCudaBatch b, const SpMVCudaCSR *A, const SpMV
     g.rows                    = l->rows;
     g.words                   = l->words;
     g.results                 = b->results;
-    g.summary                 = b->summary;
     g.o                       = *o;
     void         *arguments[] = {&g};
-    ClusterLaunch config(std::max(1, l->cluster), l->blocks, l->threads, l->shared);
+    ClusterLaunch config(std::max(1, l->cluster), l->blocks, l->threads, l->Bytes());
     config.stream = stream;
     ForgetErrors();
     SPMV_TRY(cudaLaunchKernelExC(&config, l->kernel, arguments));
@@ -583,14 +548,10 @@ cudaError_t SpMVCudaBatchSolve(SpMVCudaBatch b, const SpMVCudaCSR *A, const SpMV
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaBatchGetSummary(SpMVCudaBatch b, SpMVBatchSummary *summary, cudaStream_t stream)
+cudaError_t SpMVCudaBatchGetResults(SpMVCudaBatch b, const SpMVBatchResult **results, cudaStream_t stream)
 {
-  return Fetch(summary, (const SpMVBatchSummary *)b->summary, 1, stream);
-}
-
-cudaError_t SpMVCudaBatchGetResults(SpMVCudaBatch b, SpMVBatchResult results[], cudaStream_t stream)
-{
-  return b->count ? Fetch(results, (const SpMVBatchResult *)b->results, (size_t)b->count, stream) : cudaSuccess;
+  *results = b->results;
+  return cudaStreamSynchronize(stream);
 }
 
 cudaError_t SpMVCudaBatchDestroy(SpMVCudaBatch *b)

@@ -20,7 +20,6 @@ PETSC_INTERN cudaError_t SpMVCudaBatchCreate(const SpMVBatchOptions *, int count
 /* d: for SPMV_BATCH_GIVEN. Does not wait */
 PETSC_INTERN cudaError_t SpMVCudaBatchSolve(SpMVCudaBatch, const SpMVCudaCSR *, const SpMVBatchOptions *,
                                             const PetscScalar *d, const PetscScalar *b, PetscScalar *x, cudaStream_t);
-/* The results of the last solve; they wait for it */
-PETSC_INTERN cudaError_t SpMVCudaBatchGetSummary(SpMVCudaBatch, SpMVBatchSummary *, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaBatchGetResults(SpMVCudaBatch, SpMVBatchResult[], cudaStream_t);
+/* The results of the last solve, for which it waits; the next one overwrites them */
+PETSC_INTERN cudaError_t SpMVCudaBatchGetResults(SpMVCudaBatch, const SpMVBatchResult **, cudaStream_t);
 PETSC_INTERN cudaError_t SpMVCudaBatchDestroy(SpMVCudaBatch *);

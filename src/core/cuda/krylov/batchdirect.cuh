@@ -66,23 +66,22 @@ template <int ROWS> struct Elimination {
     else
       __syncthreads();
   }
-  static __device__ __forceinline__ void PanelSync()
-  {
-    if (WARPS == 1)
-      __syncwarp();
-    else
-      asm volatile("bar.sync 1, %0;" ::"n"(WARPS * WARP) : "memory");
-  }
   // In each step the first of v is the column that is eliminated, and what is computed for it becomes the last one
   __device__ __forceinline__ void Panel(int first)
   {
     const int end = min(SJ, n - first);
     Scalar    v[SJ];
     bool      ok = true;
+    // Warps without a row only wait. They may do so here, as a barrier counts warps. With a barrier of the other warps
+    // alone, as fast, racecheck (CUDA 13) reports accesses that the barriers of all threads separate
+    if (WARPS * WARP < THREADS && row >= WARPS * WARP) {
+      for (int k = 0; k < end; k++) Sync();
+      return;
+    }
 #pragma unroll
     for (int c = 0; c < SJ; c++) v[c] = row < ROWS ? s.panel[c][row] : Num::zero();
 #pragma unroll 1
-    for (int k = 0; k < end && ok; k++) {
+    for (int k = 0; k < end; k++) {
       const unsigned offer = row < n && step < 0 ? (SizeOf(v[0]) & ~0xffu) | (unsigned)(0xff - row) : 0;
       unsigned       best  = __reduce_max_sync(ALL, offer);
       if (offer && offer == best) {
@@ -92,10 +91,10 @@ template <int ROWS> struct Elimination {
         shown[SJ / 2].x = y;
       }
       if (row % WARP == 0) s.best[k % 2][row / WARP] = best;
-      PanelSync();
+      Sync();
 #pragma unroll
       for (int w = 0; w < WARPS; w++) best = max(best, s.best[k % 2][w]);
-      ok                 = best > 0xff;
+      ok                 = ok && best > 0xff;
       const int    p     = 0xff - (int)(best & 0xff);
       const Pair  *from  = s.row[k % 2][ok ? p / WARP : 0];
       const Scalar pivot = from[0].x, f = row == p ? Num::zero() : Multiplied(v[0], Divided(MakeScalar(-1, 0), pivot));
@@ -128,7 +127,7 @@ template <int ROWS> struct Elimination {
 #pragma unroll
       for (int a = 0; a < TI; a++) s.panel[j][i + SI * a] = tile[a][0];
       Sync();
-      if (row < WARPS * WARP) Panel(first);
+      Panel(first);
       Sync();
       if (!s.ok) return false;
       if (first + SJ >= n) break;

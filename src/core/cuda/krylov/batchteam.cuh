@@ -1,13 +1,12 @@
 /*
   The team that solves a system of a batch, and its kernel: included once for each kind of team, in a namespace of its
   own, with
-    TEAM_WARP  the team is a thread block of one warp
     HELD       each thread holds its entries of the vectors in registers (HELD_ROWS), and the matrix is copied to shared
                memory in slices
+    TEAM_WARP  HELD, and the team is a thread block of one warp
     TEAM_CLUSTER  HELD, and the team is a cluster of thread blocks: each has a part of the rows. All write to the copy
                that each has of the vector that is multiplied, and of the sums
-    TEAM_NEAR  the matrix is copied to shared memory as it is; unless TEAM_WARP, perhaps only a part of it: other rows
-               are read where they are
+    TEAM_NEAR  the matrix, or a part of it, is copied to shared memory as it is: other rows are read where they are
   Without HELD and TEAM_NEAR the matrix is not copied, and LU is one of the methods
 */
 
@@ -206,7 +205,7 @@ template <class F> static __device__ __forceinline__ void EachOfRow(const Matrix
 {
   const int end = A->i[r + 1];
   int       k   = A->i[r] + first;
-  if (TEAM_NEAR && (TEAM_WARP || end <= A->near)) {
+  if (TEAM_NEAR && end <= A->near) {
     for (; k < end; k += step) f((int)A->j[k], A->a[k]);
   } else {
   #pragma unroll 4
@@ -448,7 +447,7 @@ template <int METHOD, int ROWS = 0>
 static __global__ void __launch_bounds__(TEAM_WARP ? WARP
                                          : ROWS    ? DirectThreads(ROWS)
                                                    : TEAM_MOST,
-                                         TEAM_WARP               ? HELD ? BLOCKS * 3 / 4 : BLOCKS
+                                         TEAM_WARP               ? BLOCKS * 3 / 4
                                          : ROWS                  ? DirectBlocks(ROWS)
                                          : HELD && !TEAM_CLUSTER ? 2
                                                                  : 1) Solve(const __grid_constant__ BatchArgs g)
@@ -472,11 +471,9 @@ static __global__ void __launch_bounds__(TEAM_WARP ? WARP
     s.left    = s.pc && g.o.left;
     s.right   = s.pc && !g.o.left;
     Load(t, g, p, row, &A, &s, ROWS > 0);
-    SpMVBatchResult result;
-    BatchSolve(t, &s, METHOD, ROWS, &result);
+    BatchSolve(t, &s, METHOD, ROWS, g.results + p);
     EACH(k, s.n)
     if (ROW(k) < s.n) Write(g.x + row + ROW(k), s.x[k]);
-    if (LEADER && !RANK(t)) Report(g, p, result);
     Sync(t);
   }
 }
@@ -494,10 +491,8 @@ template <int K = 0> static const void *Factor(int rows)
 static const void *Kernel(SpMVBatchMethod method, int rows = 0)
 {
   switch (method) {
-#if HELD || !TEAM_WARP
   case SPMV_BATCH_CG: return (const void *)Solve<SPMV_BATCH_CG>;
   case SPMV_BATCH_BCGS: return (const void *)Solve<SPMV_BATCH_BCGS>;
-#endif
 #if !HELD
   case SPMV_BATCH_GMRES: return (const void *)Solve<SPMV_BATCH_GMRES>;
 #endif

@@ -13,7 +13,7 @@ static const char *const KSPDeviceBatchTypes[] = {"cg", "bcgs", "gmres", "lu", "
 static PetscErrorCode KSPDeviceBatchForget(KSP_DeviceBatch *k)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree(k->results));
+  PetscCall(PetscFree(k->host));
   PetscCall(PetscFree3(k->its, k->norms, k->reasons));
   k->solved = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -26,6 +26,7 @@ static PetscErrorCode KSPReset_DeviceBatch(KSP ksp)
   PetscFunctionBegin;
   PetscCall(KSPDeviceBatchForget(k));
   PetscCall(VecDestroy(&k->diagonal));
+  PetscCall(PetscFree(k->first));
   if (k->run) PetscCall((*KSPDeviceCUDA.batchreset)(k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -39,16 +40,6 @@ static PetscErrorCode KSPDestroy_DeviceBatch(KSP ksp)
 }
 
 /* ---------------------------------------------------------------- results */
-
-/* The results on the host */
-static PetscErrorCode KSPDeviceBatchFetch(KSP_DeviceBatch *k)
-{
-  PetscFunctionBegin;
-  if (k->results) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1(k->problems, &k->results));
-  if (k->problems) PetscCall((*KSPDeviceCUDA.batchfetch)(k));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /*@C
    KSPDeviceBatchGetSolveInfo - Gets how each problem of the last solve with `KSPDEVICEBATCH` ended
@@ -91,7 +82,6 @@ PetscErrorCode KSPDeviceBatchGetSolveInfo(KSP ksp, PetscInt *problems, const Pet
   k = (KSP_DeviceBatch *)ksp->data;
   PetscCheck(k->solved, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Call KSPSolve() first");
   if (!k->its) {
-    PetscCall(KSPDeviceBatchFetch(k));
     PetscCall(PetscMalloc3(k->problems + 1, &k->its, k->problems + 1, &k->norms, k->problems + 1, &k->reasons));
     for (PetscInt p = 0; p < k->problems; p++) {
       k->its[p]     = k->results[p].its;
@@ -116,7 +106,6 @@ static PetscErrorCode KSPDeviceBatchGather(KSP ksp, KSP_DeviceBatch *k, PetscMPI
   PetscMPIInt  size, mine = (PetscMPIInt)k->problems, *each, *begin;
 
   PetscFunctionBegin;
-  PetscCall(SpMVAgree(comm, KSPDeviceBatchFetch(k)));
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(PetscCalloc2(size, &each, size + 1, &begin));
   PetscCallMPI(MPI_Type_contiguous(sizeof(**all), MPI_BYTE, &one));
@@ -262,7 +251,7 @@ static PetscErrorCode KSPDeviceBatchGetPC(KSP ksp, KSP_DeviceBatch *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPDeviceBatchSolveHost(KSP ksp, KSP_DeviceBatch *k, Mat D, const PetscInt first[])
+static PetscErrorCode KSPDeviceBatchSolveHost(KSP ksp, KSP_DeviceBatch *k, Mat D)
 {
   const PetscScalar *b, *d = NULL;
   PetscScalar       *x;
@@ -270,74 +259,87 @@ static PetscErrorCode KSPDeviceBatchSolveHost(KSP ksp, KSP_DeviceBatch *k, Mat D
   PetscErrorCode     ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(k->problems, &k->results));
+  PetscCall(PetscMalloc1(k->problems, &k->host));
   PetscCall(MatSpMVGetPattern_Seq(D, &csr));
   PetscCall(MatSeqAIJGetArrayRead(D, &csr.a));
   PetscCall(VecGetArrayRead(ksp->vec_rhs, &b));
   PetscCall(VecGetArray(ksp->vec_sol, &x));
   if (k->options.pc == SPMV_BATCH_GIVEN) PetscCall(VecGetArrayRead(k->diagonal, &d));
-  ierr = SpMVBatchSolve(&csr, k->problems, first, &k->options, d, b, x, k->results);
+  ierr = SpMVBatchSolve(&csr, k->problems, k->first, &k->options, d, b, x, k->host);
   if (d) PetscCall(VecRestoreArrayRead(k->diagonal, &d));
   PetscCall(VecRestoreArray(ksp->vec_sol, &x));
   PetscCall(VecRestoreArrayRead(ksp->vec_rhs, &b));
   PetscCall(MatSeqAIJRestoreArrayRead(D, &csr.a));
   PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   PetscCall(ierr);
-  SpMVBatchSummarize(k->problems, k->results, &k->summary);
+  k->results = k->host;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The method of `auto` */
-static PetscErrorCode KSPDeviceBatchChoose(KSP_DeviceBatch *k, Mat A, Mat D, const PetscInt first[])
+/* The problems of this process, and whether they are small and dense. If they are not those of the last solve, the
+   device's plan goes */
+static PetscErrorCode KSPDeviceBatchGetProblems(KSP_DeviceBatch *k, Mat A, Mat *D)
 {
-  PetscBool  set, spd;
-  PetscInt64 full = 0;
-  SpMVCSR    csr;
+  const PetscInt *first;
+  PetscInt        problems;
+  PetscInt64      full = 0;
+  PetscBool       same;
+  PetscObjectId   block;
+  SpMVCSR         csr;
 
   PetscFunctionBegin;
-  if (k->block != ((PetscObject)D)->id || k->nonzerostate != D->nonzerostate) {
-    k->dense        = PETSC_TRUE;
-    k->block        = ((PetscObject)D)->id;
-    k->nonzerostate = D->nonzerostate;
-    for (PetscInt p = 0; p < k->problems && k->dense; p++) {
-      const PetscInt n = first[p + 1] - first[p];
+  PetscCall(MatBatchGetProblems(A, &problems, &first, D));
+  block = ((PetscObject)*D)->id;
+  same = (PetscBool)(k->first && k->block == block && k->nonzerostate == (*D)->nonzerostate && k->problems == problems);
+  if (same) PetscCall(PetscArraycmp(k->first, first, problems + 1, &same));
+  if (same) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->run) PetscCall((*KSPDeviceCUDA.batchreset)(k));
+  PetscCall(PetscFree(k->first));
+  PetscCall(PetscMalloc1(problems + 1, &k->first));
+  PetscCall(PetscArraycpy(k->first, first, problems + 1));
+  k->problems     = problems;
+  k->block        = block;
+  k->nonzerostate = (*D)->nonzerostate;
+  k->dense        = PETSC_TRUE;
+  for (PetscInt p = 0; p < problems; p++) {
+    const PetscInt n = first[p + 1] - first[p];
 
-      full += (PetscInt64)n * n;
-      if (n > SMALL) k->dense = PETSC_FALSE;
-    }
-    PetscCall(MatSpMVGetPattern_Seq(D, &csr));
-    if ((PetscReal)csr.i[csr.m] < DENSE * (PetscReal)full) k->dense = PETSC_FALSE;
-    PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
+    full += (PetscInt64)n * n;
+    if (n > SMALL) k->dense = PETSC_FALSE;
   }
-  PetscCall(MatIsSPDKnown(A, &set, &spd));
-  k->options.method = k->dense ? SPMV_BATCH_LU : set && spd ? SPMV_BATCH_CG : SPMV_BATCH_BCGS;
+  PetscCall(MatSpMVGetPattern_Seq(*D, &csr));
+  if ((PetscReal)csr.i[csr.m] < DENSE * (PetscReal)full) k->dense = PETSC_FALSE;
+  PetscCall(MatSpMVRestorePattern_Seq(*D, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The problems of this process */
 static PetscErrorCode KSPDeviceBatchSolve(KSP ksp, KSP_DeviceBatch *k, Mat A)
 {
-  const PetscInt *first;
-  Mat             D;
+  PetscBool set, spd;
+  Mat       D;
 
   PetscFunctionBegin;
   PetscCheck(!ksp->transpose_solve, PETSC_COMM_SELF, PETSC_ERR_SUP,
              "KSPSolveTranspose() with type " KSPDEVICEBATCH ": solve with the matrix of MatTranspose()");
-  PetscCall(MatBatchGetProblems(A, &k->problems, &first, &D));
-  if (k->method == SPMV_BATCH_METHODS) PetscCall(KSPDeviceBatchChoose(k, A, D, first));
-  if (k->use && KSPDeviceCUDA.batch) PetscCall((*KSPDeviceCUDA.batch)(ksp, k, D, first, &k->device));
-  if (!k->device) PetscCall(KSPDeviceBatchSolveHost(ksp, k, D, first));
+  PetscCall(KSPDeviceBatchGetProblems(k, A, &D));
+  if (k->method == SPMV_BATCH_METHODS) { /* auto */
+    PetscCall(MatIsSPDKnown(A, &set, &spd));
+    k->options.method = k->dense ? SPMV_BATCH_LU : set && spd ? SPMV_BATCH_CG : SPMV_BATCH_BCGS;
+  }
+  if (k->use && KSPDeviceCUDA.batch) PetscCall((*KSPDeviceCUDA.batch)(ksp, k, D, &k->device));
+  if (!k->device) PetscCall(KSPDeviceBatchSolveHost(ksp, k, D));
   k->solved = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPSolve_DeviceBatch(KSP ksp)
 {
-  KSP_DeviceBatch  *k    = (KSP_DeviceBatch *)ksp->data;
-  MPI_Comm          comm = PetscObjectComm((PetscObject)ksp);
-  SpMVBatchSummary *s    = &k->summary;
-  SpMVBatchOptions *o    = &k->options;
-  PetscMPIInt       size;
+  KSP_DeviceBatch  *k       = (KSP_DeviceBatch *)ksp->data;
+  MPI_Comm          comm    = PetscObjectComm((PetscObject)ksp);
+  SpMVBatchOptions *o       = &k->options;
+  PetscReal         norm    = 0;
+  int               least[] = {0, SPMV_BATCH_ATOL, 0}; /* -iterations, reasons, -1 for a NaN, which MPI_MAX may drop */
   Mat               A;
 
   PetscFunctionBegin;
@@ -354,21 +356,19 @@ static PetscErrorCode KSPSolve_DeviceBatch(KSP ksp)
   o->restart = (int)k->restart;
   PetscCall(KSPDeviceBatchGetPC(ksp, k));
   PetscCall(SpMVAgree(comm, KSPDeviceBatchSolve(ksp, k, A)));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  ksp->its    = s->most;
-  ksp->reason = (KSPConvergedReason)s->reason;
-  ksp->rnorm  = (PetscReal)s->norm;
-  if (size > 1) {
-    const PetscBool nan   = PetscIsNanReal(ksp->rnorm); /* which MPI_MAX may drop */
-    int             all[] = {-s->most, s->reason, nan ? -1 : 0};
+  for (PetscInt p = 0; p < k->problems; p++) {
+    const SpMVBatchResult *r = &k->results[p];
 
-    if (nan) ksp->rnorm = 0;
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, all, 3, MPI_INT, MPI_MIN, comm));
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &ksp->rnorm, 1, MPIU_REAL, MPI_MAX, comm));
-    ksp->its    = -all[0];
-    ksp->reason = (KSPConvergedReason)all[1];
-    if (all[2]) ksp->rnorm = (PetscReal)NAN;
+    least[0] = PetscMin(least[0], -r->its);
+    least[1] = PetscMin(least[1], (int)r->reason);
+    if (PetscIsNanReal(r->norm)) least[2] = -1;
+    if (r->norm > norm) norm = r->norm;
   }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT, MPI_MIN, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &norm, 1, MPIU_REAL, MPI_MAX, comm));
+  ksp->its    = -least[0];
+  ksp->reason = (KSPConvergedReason)least[1];
+  ksp->rnorm  = least[2] ? (PetscReal)NAN : norm;
   PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
   PetscCall(KSPMonitor(ksp, ksp->its, ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);

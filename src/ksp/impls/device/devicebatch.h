@@ -11,21 +11,21 @@ typedef struct _n_KSP_DeviceBatch {
   PetscInt        restart; /* of GMRES */
   PetscBool       use;     /* -ksp_device */
 
-  /* what `auto` has chosen for a pattern, if the problems are small and dense */
+  /* the problems, as in MatBatchGetProblems(), with the pattern of the diagonal block */
+  PetscInt         problems, *first;
   PetscObjectId    block;
   PetscObjectState nonzerostate;
-  PetscBool        dense;
+  PetscBool        dense; /* they are small and dense: `auto` factors them */
 
   /* the last solve */
-  PetscBool           solved, device;
-  SpMVBatchOptions    options;
-  SpMVBatchSummary    summary; /* of this process */
-  PetscInt            problems;
-  SpMVBatchResult    *results; /* of each problem; NULL: they are still on the device */
-  PetscInt           *its;     /* the same as arrays, for the user; NULL: not needed yet */
-  PetscReal          *norms;
-  KSPConvergedReason *reasons;
-  Vec                 diagonal; /* of a preconditioner that the methods do not compute themselves, or NULL */
+  PetscBool              solved, device;
+  SpMVBatchOptions       options;
+  const SpMVBatchResult *results; /* of each problem: `host`, or in the device's plan */
+  SpMVBatchResult       *host;
+  PetscInt              *its; /* the same as arrays, for the user; NULL: not needed yet */
+  PetscReal             *norms;
+  KSPConvergedReason    *reasons;
+  Vec                    diagonal; /* of a preconditioner that the methods do not compute themselves, or NULL */
 
   struct _n_KSPDeviceBatchRun *run; /* cuda/batch.c; NULL before the first solve on the device */
 } KSP_DeviceBatch;

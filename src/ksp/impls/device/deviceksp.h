@@ -51,9 +51,8 @@ typedef struct {
   PetscErrorCode (*view)(const KSP_Device *, PetscViewer); /* after a solve on the device */
   PetscErrorCode (*reset)(KSP_Device *);
   PetscErrorCode (*replacetypes)(void); /* of KSPGMRES and its variants, PCGAMG and PCJACOBI */
-  /* devicebatch.h: solves the problems of this process, if it can be done on the device; gets the results; frees */
-  PetscErrorCode (*batch)(KSP, struct _n_KSP_DeviceBatch *, Mat, const PetscInt first[], PetscBool *done);
-  PetscErrorCode (*batchfetch)(struct _n_KSP_DeviceBatch *);
+  /* devicebatch.h: solves the problems of this process, if it can be done on the device; frees */
+  PetscErrorCode (*batch)(KSP, struct _n_KSP_DeviceBatch *, Mat, PetscBool *done);
   PetscErrorCode (*batchreset)(struct _n_KSP_DeviceBatch *);
 } KSPDeviceBackend;
 PETSC_INTERN const KSPDeviceBackend KSPDeviceCUDA;

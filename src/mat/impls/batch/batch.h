@@ -14,10 +14,9 @@
 /* The problems of a matrix on this process, composed with it. Without them, they are found in the matrix */
 typedef struct {
   PetscInt         problems, *first; /* first row of each problem, then the number of rows */
-  MatBatchSharing  sharing;
-  PetscBool        found; /* the problems were not given but found in the matrix */
-  PetscObjectId    block; /* the diagonal block and its state when the rest was last compared with it */
-  PetscObjectState nonzerostate, state;
+  PetscBool        found;            /* the problems were not given but found in the matrix */
+  PetscObjectId    block;            /* the diagonal block and its pattern when the rest was last compared with it */
+  PetscObjectState nonzerostate;
   PetscInt        *columns; /* numbered from 0 in each problem, for MatBatchGetProblem(); NULL: not needed yet */
 } MatBatch;
 

@@ -153,25 +153,24 @@ static PetscErrorCode MatBatchCheckCount(PetscInt problems)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the sizes and computes the first row of each problem. The caller frees *b, even after an error */
-static PetscErrorCode MatBatchCheckSizes(PetscInt problems, const PetscInt sizes[], MatBatchSharing sharing,
-                                         MatBatch **b)
+/* Checks the sizes, of which there are `given`, and computes the first row of each problem. The caller frees *b, even
+   after an error */
+static PetscErrorCode MatBatchCheckSizes(PetscInt problems, PetscInt given, const PetscInt sizes[], MatBatch **b)
 {
   PetscInt64 rows = 0;
 
   PetscFunctionBegin;
   PetscCheck(sizes || !problems, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
              "There are problems, but the array of sizes is NULL");
-  for (PetscInt p = 0; p < (sharing ? PetscMin(1, problems) : problems); p++) {
+  for (PetscInt p = 0; p < given; p++) {
     PetscCheck(sizes[p] >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                "Problem %" PetscInt_FMT ": its size %" PetscInt_FMT " is negative", p, sizes[p]);
-    PetscCall(MatBatchCheckRows(sizes[p], "rows of all problems"));
-    rows += sharing ? (PetscInt64)sizes[p] * problems : (PetscInt64)sizes[p];
+    PetscCall(MatBatchCheckRows(sizes[p], "rows of all problems")); /* the product below does not overflow */
+    rows += given < problems ? (PetscInt64)sizes[p] * problems : (PetscInt64)sizes[p];
     PetscCall(MatBatchCheckRows(rows, "rows of all problems"));
   }
   PetscCall(MatBatchNew(problems, b));
-  (*b)->sharing = problems ? sharing : MATBATCH_SHARE_NONE;
-  for (PetscInt p = 0; p < problems; p++) (*b)->first[p + 1] = (*b)->first[p] + sizes[sharing ? 0 : p];
+  for (PetscInt p = 0; p < problems; p++) (*b)->first[p + 1] = (*b)->first[p] + sizes[given < problems ? 0 : p];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -186,10 +185,10 @@ static PetscErrorCode MatBatchCheckArguments(PetscInt problems, const PetscInt s
   PetscFunctionBegin;
   PetscCheck(mode == PETSC_COPY_VALUES || mode == PETSC_OWN_POINTER || mode == PETSC_USE_POINTER, PETSC_COMM_SELF,
              PETSC_ERR_ARG_OUTOFRANGE, "%d is not a PetscCopyMode", (int)mode);
-  PetscCheck(sharing >= MATBATCH_SHARE_NONE && sharing <= MATBATCH_SHARE_VALUES, PETSC_COMM_SELF,
+  PetscCheck(sharing == MATBATCH_SHARE_NONE || sharing == MATBATCH_SHARE_PATTERN, PETSC_COMM_SELF,
              PETSC_ERR_ARG_OUTOFRANGE, "%d is not a MatBatchSharing", (int)sharing);
   PetscCall(MatBatchCheckCount(problems));
-  PetscCall(MatBatchCheckSizes(problems, sizes, sharing, b));
+  PetscCall(MatBatchCheckSizes(problems, patterns, sizes, b));
   if (!problems) PetscFunctionReturn(PETSC_SUCCESS); /* the arrays may be NULL */
   PetscCheck(i, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "There are problems, but the array of row offsets is NULL");
   PetscCheck(i[0] == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row offsets must begin with 0, not %" PetscInt_FMT,
@@ -205,30 +204,27 @@ static PetscErrorCode MatBatchCheckArguments(PetscInt problems, const PetscInt s
 
 /* The row offsets and columns of the matrix, and its values unless the caller's are used in place. *s owns what it
    gets, even after an error */
-static PetscErrorCode MatBatchCopyArrays(const MatBatch *b, const PetscInt i[], const PetscInt j[],
+static PetscErrorCode MatBatchCopyArrays(const MatBatch *b, PetscBool shared, const PetscInt i[], const PetscInt j[],
                                          const PetscScalar a[], MatBatchArrays *s)
 {
-  const PetscInt m = b->first[b->problems], n = b->problems && b->sharing ? b->first[1] : 0;
-  const PetscInt shared = b->sharing ? i[n] : 0; /* entries of each problem */
-  const PetscInt nz     = b->sharing ? shared * b->problems : m ? i[m] : 0;
+  const PetscInt m   = b->first[b->problems],
+                 one = shared && b->problems ? i[b->first[1]] : 0; /* entries of each problem */
+  const PetscInt nz  = shared ? one * b->problems : m ? i[m] : 0;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1((size_t)m + 1, &s->i));
   PetscCall(PetscMalloc1((size_t)nz + 1, &s->j));
   s->i[0] = 0;
   for (PetscInt p = 0; p < b->problems; p++) {
-    const PetscInt first = b->first[p], rows = b->first[p + 1] - first, *from = i + (b->sharing ? 0 : first);
-    const PetscInt shift = b->sharing ? p * shared : 0; /* of entries */
+    const PetscInt first = b->first[p], rows = b->first[p + 1] - first, shift = p * one,
+                   *from = i + (shared ? 0 : first);
 
     for (PetscInt r = 0; r < rows; r++) s->i[first + r + 1] = from[r + 1] + shift;
     for (PetscInt k = from[0]; k < from[rows]; k++) s->j[k + shift] = j[k] + first;
   }
   if (s->borrowed) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1((size_t)nz + 1, &s->a));
-  if (b->sharing == MATBATCH_SHARE_VALUES) {
-    for (PetscInt p = 0; p < b->problems; p++) PetscCall(PetscArraycpy(s->a + p * shared, a, shared));
-  } else
-    PetscCall(PetscArraycpy(s->a, a, nz));
+  PetscCall(PetscArraycpy(s->a, a, nz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -245,7 +241,7 @@ static PetscErrorCode MatBatchCopyArrays(const MatBatch *b, const PetscInt i[], 
 .  rowoffsets - offset of each row in `columns` and `values`, ending with the number of entries; offsets continue from problem to problem. If the
                 pattern is shared, the offsets of one problem
 .  columns    - column indices, which start from 0 in each problem and ascend in each row
-.  values     - the values of all problems, one problem after the other; with `MATBATCH_SHARE_VALUES` the values of one problem
+.  values     - the values of all problems, one problem after the other
 .  sharing    - what the problems have in common
 -  mode       - `PETSC_COPY_VALUES`, `PETSC_OWN_POINTER` (the arrays were obtained with `PetscMalloc()`; the matrix frees them) or `PETSC_USE_POINTER` (used in
                 place)
@@ -261,8 +257,8 @@ static PetscErrorCode MatBatchCopyArrays(const MatBatch *b, const PetscInt i[], 
    If the arguments of one process are invalid, the call returns an error on all processes. The caller then still owns
    the arrays, even with `PETSC_OWN_POINTER`.
 
-   Row offsets and columns are copied in any case, and so are values that are shared: the matrix stores them for each
-   problem, as `MATAIJ` does.
+   Row offsets and columns are copied in any case. The matrix stores a pattern that is shared for each problem, as
+   `MATAIJ` does.
 
    Use `MatBatchSetValues()` to change values. With `PETSC_USE_POINTER` the caller may also change the array of values
    and then call `MatAssemblyBegin()` and `MatAssemblyEnd()`. Operations such as `MatScale()` write to that array, but
@@ -282,7 +278,7 @@ PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt 
                               PetscCopyMode mode, Mat *A)
 {
   /* the values are used in place */
-  const PetscBool place = (PetscBool)(mode != PETSC_COPY_VALUES && sharing != MATBATCH_SHARE_VALUES && nproblems > 0);
+  const PetscBool place = (PetscBool)(mode != PETSC_COPY_VALUES && nproblems > 0);
   MatBatchArrays *s     = NULL;
   MatBatch       *b     = NULL;
   PetscErrorCode  ierr;
@@ -295,7 +291,8 @@ PetscErrorCode MatCreateBatch(MPI_Comm comm, PetscInt nproblems, const PetscInt 
     s->a        = values;
     s->borrowed = PETSC_TRUE;
   }
-  if (!ierr) ierr = MatBatchCopyArrays(b, rowoffsets, columns, values, s);
+  if (!ierr)
+    ierr = MatBatchCopyArrays(b, (PetscBool)(sharing == MATBATCH_SHARE_PATTERN), rowoffsets, columns, values, s);
   PetscCall(MatBatchCreate(comm, ierr, b, s, A));
   if (mode == PETSC_OWN_POINTER) {
     PetscCall(PetscFree(rowoffsets));

@@ -10,10 +10,7 @@ static const char MatBatchContainer[] = "PetscSpMVBatch";
 PetscErrorCode MatBatchFree(MatBatch **b)
 {
   PetscFunctionBegin;
-  if (*b) {
-    PetscCall(PetscFree((*b)->first));
-    PetscCall(PetscFree((*b)->columns));
-  }
+  if (*b) PetscCall(PetscFree((*b)->columns));
   PetscCall(PetscFree(*b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -25,19 +22,15 @@ static PetscErrorCode MatBatchDestroyCtx(SpMVCtx ctx)
   return MatBatchFree(&b);
 }
 
-/* After an error there are no problems */
 PetscErrorCode MatBatchNew(PetscInt problems, MatBatch **b)
 {
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  const size_t bytes = sizeof(**b) + ((size_t)problems + 1) * sizeof(PetscInt);
 
   PetscFunctionBegin;
-  *b = NULL;
-  SpMVCall(PetscNew(b));
+  PetscCall(PetscMalloc(bytes, b));
+  PetscCall(PetscMemzero(*b, bytes));
   (*b)->problems = problems;
-  SpMVCall(PetscCalloc1((size_t)problems + 1, &(*b)->first));
-done:
-  if (ierr) PetscCall(MatBatchFree(b));
-  PetscCall(ierr);
+  (*b)->first    = (PetscInt *)(*b + 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -62,7 +55,6 @@ PetscErrorCode MatBatchKeep(Mat A, Mat B)
   if (!a || a->found) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatBatchNew(a->problems, &b));
   PetscCall(PetscArraycpy(b->first, a->first, a->problems + 1));
-  b->sharing = a->sharing;
   PetscCall(MatBatchSet(B, b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -71,60 +63,42 @@ PetscErrorCode MatBatchKeep(Mat A, Mat B)
    entries */
 static PetscErrorCode MatBatchFindProblems(Mat A, const SpMVCSR *csr, MatBatch **b)
 {
-  const PetscInt m     = csr->m;
-  PetscInt       depth = 0, *open = NULL;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  PetscInt n = 0, most = -1, *first; /* most: the largest index in the rows before */
 
   PetscFunctionBegin;
-  SpMVCall(MatBatchNew(A->nblocks > 0 ? A->nblocks : m, b));
+  PetscCall(MatBatchNew(A->nblocks > 0 ? A->nblocks : csr->m, b));
   (*b)->found = PETSC_TRUE;
+  first       = (*b)->first;
   if (A->nblocks > 0) {
-    for (PetscInt p = 0; p < A->nblocks; p++) (*b)->first[p + 1] = (*b)->first[p] + A->bsizes[p];
-    goto done;
+    for (PetscInt p = 0; p < A->nblocks; p++) first[p + 1] = first[p] + A->bsizes[p];
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
-  /* row intervals, from the smallest to the largest index, that begin at r minus those that end at r */
-  SpMVCall(PetscCalloc1((size_t)m + 1, &open));
-  for (PetscInt r = 0; r < m; r++) {
-    PetscInt lo = r, hi = r;
-
+  for (PetscInt r = 0; r < csr->m; r++) {
+    if (r > most) first[n++] = r;
+    most = PetscMax(most, r);
     for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++) {
-      lo = PetscMin(lo, csr->j[k]);
-      hi = PetscMax(hi, csr->j[k]);
+      while (csr->j[k] < first[n - 1]) n--; /* joins the blocks */
+      most = PetscMax(most, csr->j[k]);
     }
-    open[lo]++;
-    open[hi]--;
   }
-  (*b)->problems = 0;
-  for (PetscInt r = 0; r < m; r++) {
-    depth += open[r];
-    if (!depth) (*b)->first[++(*b)->problems] = r + 1;
-  }
-done:
-  PetscCall(PetscFree(open));
-  PetscCall(ierr);
+  first[n]       = csr->m;
+  (*b)->problems = n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that problems contain all entries, and sets `same`: whether they have the same pattern */
-static PetscErrorCode MatBatchCheckBlocks(Mat A, const SpMVCSR *csr, const MatBatch *b, PetscBool *same)
+/* Checks that problems contain all entries */
+static PetscErrorCode MatBatchCheckBlocks(Mat A, const SpMVCSR *csr, const MatBatch *b)
 {
-  const PetscInt *i = csr->i, *j = csr->j, n = b->problems ? b->first[1] : 0, rs = A->rmap->rstart;
-
   PetscFunctionBegin;
-  *same = PETSC_TRUE;
   for (PetscInt p = 0; p < b->problems; p++) {
     const PetscInt first = b->first[p], end = b->first[p + 1];
 
-    *same = (PetscBool)(*same && end - first == n);
     for (PetscInt r = first; r < end; r++) {
-      *same = (PetscBool)(*same && i[r] - i[first] == i[r - first] && i[r + 1] - i[first] == i[r - first + 1]);
-      for (PetscInt k = i[r]; k < i[r + 1]; k++) {
-        PetscCheck(j[k] >= first && j[k] < end, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
+      for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++)
+        PetscCheck(csr->j[k] >= first && csr->j[k] < end, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
                    "The entry in row %" PetscInt_FMT ", column %" PetscInt_FMT
                    " is outside of the problems, which are the blocks of MatSetVariableBlockSizes()",
-                   rs + r, rs + j[k]);
-        *same = (PetscBool)(*same && j[k] - first == j[k - i[first]]);
-      }
+                   A->rmap->rstart + r, A->rmap->rstart + csr->j[k]);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -157,7 +131,6 @@ static PetscErrorCode MatBatchGetBlock(Mat A, Mat *D)
 static PetscErrorCode MatBatchUpdate(Mat A, Mat D, MatBatch **b)
 {
   SpMVCSR        csr;
-  PetscBool      same;
   MatBatch      *found = NULL;
   PetscErrorCode ierr  = PETSC_SUCCESS;
 
@@ -169,11 +142,7 @@ static PetscErrorCode MatBatchUpdate(Mat A, Mat D, MatBatch **b)
     *b    = found;
     found = NULL;
   }
-  SpMVCall(MatBatchCheckBlocks(A, &csr, *b, &same));
-  if (!same)
-    (*b)->sharing = MATBATCH_SHARE_NONE;
-  else if (!(*b)->sharing && (*b)->problems > 1 && csr.i[csr.m])
-    (*b)->sharing = MATBATCH_SHARE_PATTERN;
+  SpMVCall(MatBatchCheckBlocks(A, &csr, *b));
   (*b)->block        = ((PetscObject)D)->id;
   (*b)->nonzerostate = D->nonzerostate;
   PetscCall(PetscFree((*b)->columns));
@@ -181,27 +150,6 @@ done:
   PetscCall(MatBatchFree(&found));
   PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Operations of AIJ may have changed the values of some of the problems that shared them */
-static PetscErrorCode MatBatchCheckShared(Mat D, MatBatch *b)
-{
-  const PetscScalar *a;
-  PetscInt           entries;
-  SpMVCSR            csr;
-  PetscBool          same = PETSC_TRUE;
-
-  PetscFunctionBegin;
-  if (b->sharing != MATBATCH_SHARE_VALUES || b->state == ((PetscObject)D)->state) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
-  entries = csr.i[b->first[1]];
-  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
-  PetscCall(MatSeqAIJGetArrayRead(D, &a));
-  for (PetscInt p = 1; p < b->problems && same; p++) PetscCall(PetscArraycmp(a, a + p * entries, entries, &same));
-  PetscCall(MatSeqAIJRestoreArrayRead(D, &a));
-  if (!same) b->sharing = MATBATCH_SHARE_PATTERN;
-  b->state = ((PetscObject)D)->state;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -242,7 +190,6 @@ static PetscErrorCode MatBatchGet(Mat A, MatBatch **b, Mat *D)
              "Matrix of type %s, not " MATBATCH,
              ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(not set)");
   PetscCall(MatBatchGetAIJ(A, b, D));
-  PetscCall(MatBatchCheckShared(*D, *b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -264,19 +211,12 @@ PetscErrorCode MatBatchGetProblems(Mat A, PetscInt *problems, const PetscInt *fi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gets a problem: its first entry, and the number of its entries */
-static PetscErrorCode MatBatchGetEntries(Mat D, const MatBatch *b, PetscInt problem, PetscInt *first, PetscInt *entries)
+static PetscErrorCode MatBatchCheckNumber(const MatBatch *b, PetscInt problem)
 {
-  SpMVCSR csr;
-
   PetscFunctionBegin;
   PetscCheck(problem >= 0 && problem < b->problems, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "Problem %" PetscInt_FMT ": this process has %" PetscInt_FMT " problems, numbered from 0", problem,
              b->problems);
-  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
-  *first   = csr.i[b->first[problem]];
-  *entries = csr.i[b->first[problem + 1]] - *first;
-  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -332,15 +272,14 @@ static PetscErrorCode MatBatchChanged(Mat A, Mat D, PetscBool alone)
    Input Parameters:
 +  A       - the matrix, of type `MATBATCH`
 .  problem - number of the problem on this process, from 0, or `MATBATCH_ALL`
--  values  - the values of the problem, row by row; with `MATBATCH_ALL` those of all problems, one after the other (of one problem if the values are shared)
+-  values  - the values of the problem, row by row; with `MATBATCH_ALL` those of all problems, one after the other
 
    Level: beginner
 
    Notes: `values` may be on the GPU if the matrix is. It is read in the current stream of PETSc.
 
    No new set-up is needed: the next product copies the new values to its layout. On a GPU that has multiplied,
-   only the values of the problem are copied to the GPU. If the values are shared, setting the values of one problem
-   ends the sharing.
+   only the values of the problem are copied to the GPU.
 
    Preconditioners are set up again after values have changed. If only some processes change problems one by one and the
    set-up of the preconditioner is collective (for example `PCASM`), all processes must call `MatAssemblyBegin()` and
@@ -356,11 +295,14 @@ static PetscErrorCode MatBatchChanged(Mat A, Mat D, PetscBool alone)
 @*/
 PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar values[])
 {
-  PetscInt  first = 0, entries = 0;
-  PetscBool device = PETSC_FALSE;
-  Mat_SpMV *spmv;
-  MatBatch *b;
-  Mat       D;
+  const PetscBool all = (PetscBool)(problem == MATBATCH_ALL);
+  PetscInt        first, entries;
+  PetscBool       device = PETSC_FALSE;
+  PetscScalar    *a;
+  Mat_SpMV       *spmv;
+  MatBatch       *b;
+  SpMVCSR         csr;
+  Mat             D;
 
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b, &D));
@@ -368,32 +310,21 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
   if (spmv && spmv->backend && values) PetscCall((*spmv->backend->isdevicearray)(values, &device));
   PetscCheck(!device || !SpMVBoundToCPU(D), PETSC_COMM_SELF, PETSC_ERR_SUP,
              "The values are on a GPU, and the matrix is bound to the CPU: copy them to the host");
-  if (problem != MATBATCH_ALL) {
-    PetscCall(MatBatchGetEntries(D, b, problem, &first, &entries));
-    PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
-               "Problem %" PetscInt_FMT " has entries, but the array of values is NULL", problem);
+  if (!all) PetscCall(MatBatchCheckNumber(b, problem));
+  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
+  first   = csr.i[b->first[all ? 0 : problem]];
+  entries = csr.i[b->first[all ? b->problems : problem + 1]] - first;
+  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
+  PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
+             "There are entries, but the array of values is NULL");
+  if (!all || device)
     PetscCall(MatBatchWrite(D, first, entries, values));
-    if (b->sharing == MATBATCH_SHARE_VALUES) b->sharing = MATBATCH_SHARE_PATTERN;
-  } else {
-    const PetscInt copies = b->sharing == MATBATCH_SHARE_VALUES ? b->problems : 1;
-    PetscScalar   *a;
-    SpMVCSR        csr;
-
-    PetscCall(MatSpMVGetPattern_Seq(D, &csr));
-    entries = csr.i[copies > 1 ? b->first[1] : csr.m];
-    PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
-    PetscCheck(values || !entries, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL,
-               "The problems have entries, but the array of values is NULL");
-    if (device) {
-      for (PetscInt p = 0; p < copies; p++) PetscCall(MatBatchWrite(D, p * entries, entries, values));
-    } else {
-      PetscCall(MatSeqAIJGetArrayWrite(D, &a));
-      for (PetscInt p = 0; p < copies && entries; p++) PetscCall(PetscArraymove(a + p * entries, values, entries));
-      PetscCall(MatSeqAIJRestoreArrayWrite(D, &a));
-    }
-    PetscCall(PetscObjectStateGet((PetscObject)D, &b->state));
+  else { /* the next product copies them */
+    PetscCall(MatSeqAIJGetArrayWrite(D, &a));
+    PetscCall(PetscArraymove(a, values, entries));
+    PetscCall(MatSeqAIJRestoreArrayWrite(D, &a));
   }
-  PetscCall(MatBatchChanged(A, D, (PetscBool)(problem != MATBATCH_ALL)));
+  PetscCall(MatBatchChanged(A, D, (PetscBool)!all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -429,14 +360,13 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
 PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const PetscInt *rowoffsets[],
                                   const PetscInt *columns[], const PetscScalar *values[])
 {
-  PetscInt  first, entries;
   MatBatch *b;
   SpMVCSR   csr;
   Mat       D;
 
   PetscFunctionBegin;
   PetscCall(MatBatchGet(A, &b, &D));
-  PetscCall(MatBatchGetEntries(D, b, problem, &first, &entries));
+  PetscCall(MatBatchCheckNumber(b, problem));
   PetscCall(MatSpMVGetPattern_Seq(D, &csr));
   if (columns && !b->columns) {
     PetscCall(PetscMalloc1((size_t)PetscMax(1, csr.i[csr.m]), &b->columns));
@@ -457,7 +387,7 @@ PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const Pe
 }
 
 /*@
-   MatBatchGetInfo - Gets information about the calling process's part of a `MATBATCH` matrix as it is stored
+   MatBatchGetInfo - Gets the number, the sizes and the entries of the calling process's problems of a `MATBATCH` matrix
 
    Not Collective
 
@@ -465,12 +395,12 @@ PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const Pe
 .  A - the matrix, of type `MATBATCH`
 
    Output Parameter:
-.  info - sizes, padding and the kernel chosen, see `MatBatchInfo`
+.  info - see `MatBatchInfo`
 
    Level: intermediate
 
    Note:
-   Sets up the format if no product has done so yet, like `PetscSpMVGetInfo()`.
+   `PetscSpMVGetInfo()` gets the sizes of the stored layout and the kernel of the product.
 
    Errors:
 +  PETSC_ERR_ARG_WRONG      - the matrix is not of type `MATBATCH`, or has entries outside of the problems
@@ -480,31 +410,21 @@ PetscErrorCode MatBatchGetProblem(Mat A, PetscInt problem, PetscInt *n, const Pe
 @*/
 PetscErrorCode MatBatchGetInfo(Mat A, MatBatchInfo *info)
 {
-  PetscSpMVInfo stored;
-  MatBatch     *b;
-  Mat           D;
+  MatBatch *b;
+  SpMVCSR   csr;
+  Mat       D;
 
   PetscFunctionBegin;
   PetscAssertPointer(info, 2);
   PetscCall(MatBatchGet(A, &b, &D));
-  PetscCall(PetscSpMVGetInfo(A, &stored));
-  PetscCall(PetscMemzero(info, sizeof(*info)));
-  info->problems = b->problems;
+  PetscCall(MatSpMVGetPattern_Seq(D, &csr));
+  *info = (MatBatchInfo){.problems = b->problems, .nonzeros = csr.i[csr.m]};
+  PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   for (PetscInt p = 0; p < b->problems; p++) {
     const PetscInt n = b->first[p + 1] - b->first[p];
 
     info->smallest = p ? PetscMin(info->smallest, n) : n;
     info->largest  = PetscMax(info->largest, n);
-  }
-  info->nonzeros = stored.nonzeros;
-  info->sharing  = b->sharing;
-  info->stored   = stored.stored;
-  info->bytes    = stored.bytes;
-  info->kernel   = stored.kernel;
-  if (!stored.stored) { /* AIJ multiplies */
-    info->stored = stored.nonzeros;
-    info->bytes  = stored.nonzeros * (PetscInt64)(sizeof(PetscScalar) + sizeof(PetscInt)) +
-                  (A->rmap->n + 1) * (PetscInt64)sizeof(PetscInt);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

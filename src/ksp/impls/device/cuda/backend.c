@@ -77,6 +77,5 @@ const KSPDeviceBackend KSPDeviceCUDA = {
     .replacetypes = KSPDeviceReplaceTypes,
 
     .batch      = KSPDeviceBatchSolve_CUDA,
-    .batchfetch = KSPDeviceBatchFetch_CUDA,
     .batchreset = KSPDeviceBatchReset_CUDA,
 };

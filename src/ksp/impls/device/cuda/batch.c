@@ -5,15 +5,11 @@
 #include "ksp/impls/device/devicebatch.h"
 #include "core/cuda/krylov/batch.h"
 
-/* The plan of the launches, and what it was made for */
+/* The plan of the launches, and the options that it was made for */
 struct _n_KSPDeviceBatchRun {
   SpMVCudaBatch    batch;
-  PetscObjectId    block;
-  PetscObjectState nonzerostate;
-  PetscInt         problems, *first;
   SpMVBatchOptions options;
 };
-typedef struct _n_KSPDeviceBatchRun KSPDeviceBatchRun;
 
 PetscErrorCode KSPDeviceBatchReset_CUDA(KSP_DeviceBatch *k)
 {
@@ -21,61 +17,30 @@ PetscErrorCode KSPDeviceBatchReset_CUDA(KSP_DeviceBatch *k)
 
   PetscFunctionBegin;
   if (k->run->batch) error = SpMVCudaBatchDestroy(&k->run->batch);
-  PetscCall(PetscFree(k->run->first));
   PetscCall(PetscFree(k->run));
   PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceBatchFetch_CUDA(KSP_DeviceBatch *k)
-{
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(SpMVCudaBatchGetResults(k->run->batch, k->results, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether the plan is that of these problems */
-static PetscErrorCode KSPDeviceBatchIsCurrent(KSP_DeviceBatch *k, Mat D, const PetscInt first[], PetscBool *is)
-{
-  const KSPDeviceBatchRun *run = k->run;
-  const SpMVBatchOptions  *o   = &k->options;
-
-  PetscFunctionBegin;
-  *is = (PetscBool)(run && run->block == ((PetscObject)D)->id && run->nonzerostate == D->nonzerostate &&
-                    run->problems == k->problems && run->options.method == o->method && run->options.left == o->left &&
-                    run->options.restart == o->restart && !run->options.pc == !o->pc);
-  if (*is) PetscCall(PetscArraycmp(run->first, first, k->problems + 1, is));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* *done: there is a plan; otherwise the device lacks memory or code */
-static PetscErrorCode KSPDeviceBatchPlan(KSP_DeviceBatch *k, Mat D, const PetscInt first[], cudaStream_t stream,
-                                         PetscBool *done)
+static PetscErrorCode KSPDeviceBatchPlan(KSP_DeviceBatch *k, Mat D, cudaStream_t stream, PetscBool *done)
 {
-  SpMVCSR            csr;
-  cudaError_t        error;
-  KSPDeviceBatchRun *run;
+  const SpMVBatchOptions *o = &k->options, *last = k->run ? &k->run->options : NULL;
+  SpMVCSR                 csr;
+  cudaError_t             error;
 
   PetscFunctionBegin;
-  PetscCall(KSPDeviceBatchIsCurrent(k, D, first, done));
+  *done = (PetscBool)(last && last->method == o->method && last->left == o->left && last->restart == o->restart &&
+                      !last->pc == !o->pc);
   if (*done) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->run) PetscCall(KSPDeviceBatchReset_CUDA(k));
   PetscCall(MatSpMVGetPattern_Seq(D, &csr));
   PetscCall(PetscNew(&k->run));
-  run   = k->run;
-  error = SpMVCudaBatchCreate(&k->options, (int)k->problems, first, csr.i, stream, &run->batch);
+  k->run->options = *o;
+  error           = SpMVCudaBatchCreate(o, (int)k->problems, k->first, csr.i, stream, &k->run->batch);
   PetscCall(MatSpMVRestorePattern_Seq(D, &csr));
   PetscCall(SpMVValuesTried(error, done));
-  if (!*done) PetscFunctionReturn(KSPDeviceBatchReset_CUDA(k));
-  PetscCall(PetscMalloc1(k->problems + 1, &run->first));
-  PetscCall(PetscArraycpy(run->first, first, k->problems + 1));
-  run->block        = ((PetscObject)D)->id;
-  run->nonzerostate = D->nonzerostate;
-  run->problems     = k->problems;
-  run->options      = k->options;
+  if (!*done) PetscCall(KSPDeviceBatchReset_CUDA(k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -97,11 +62,11 @@ static PetscErrorCode KSPDeviceBatchRun_CUDA(KSP ksp, KSP_DeviceBatch *k, Mat D)
   PetscCall(VecCUDARestoreArray(ksp->vec_sol, &x));
   PetscCall(VecCUDARestoreArrayRead(ksp->vec_rhs, &b));
   PetscCall(SpMVValuesRestore(D, &v));
-  PetscCallCUDA(SpMVCudaBatchGetSummary(k->run->batch, &k->summary, v.stream));
+  PetscCallCUDA(SpMVCudaBatchGetResults(k->run->batch, &k->results, v.stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPDeviceBatchSolve_CUDA(KSP ksp, KSP_DeviceBatch *k, Mat D, const PetscInt first[], PetscBool *done)
+PetscErrorCode KSPDeviceBatchSolve_CUDA(KSP ksp, KSP_DeviceBatch *k, Mat D, PetscBool *done)
 {
   cudaStream_t stream;
   char         why[256] = "";
@@ -115,7 +80,7 @@ PetscErrorCode KSPDeviceBatchSolve_CUDA(KSP ksp, KSP_DeviceBatch *k, Mat D, cons
   PetscCall(KSPDeviceWhyNotVec(ksp->vec_rhs, why, sizeof(why)));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(KSPDeviceBatchPlan(k, D, first, stream, done));
+  PetscCall(KSPDeviceBatchPlan(k, D, stream, done));
   if (*done) PetscCall(KSPDeviceBatchRun_CUDA(ksp, k, D));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -108,9 +108,7 @@ PETSC_INTERN PetscErrorCode KSPDeviceAllocateAtOnce(Vec);
 PETSC_INTERN PetscErrorCode KSPDeviceWhyNotVec(Vec, char why[], size_t);
 
 /* batch.c: see KSPDeviceBackend */
-PETSC_INTERN PetscErrorCode KSPDeviceBatchSolve_CUDA(KSP, struct _n_KSP_DeviceBatch *, Mat, const PetscInt first[],
-                                                     PetscBool *done);
-PETSC_INTERN PetscErrorCode KSPDeviceBatchFetch_CUDA(struct _n_KSP_DeviceBatch *);
+PETSC_INTERN PetscErrorCode KSPDeviceBatchSolve_CUDA(KSP, struct _n_KSP_DeviceBatch *, Mat, PetscBool *done);
 PETSC_INTERN PetscErrorCode KSPDeviceBatchReset_CUDA(struct _n_KSP_DeviceBatch *);
 
 /* krylov.c */
