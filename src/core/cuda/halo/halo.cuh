@@ -85,10 +85,10 @@ struct _n_SpMVCudaHalo {
   std::vector<spmv::Piece> send, receive;
   int                      sent = 0, received = 0, packed = 0, rows = 0;
   // columns: the most of an exchange, and those of the exchange in progress
-  int                   most, columns = 1;
-  bool                  overlap = false; // PEER: the exchange runs on the halo's stream
-  spmv::Array<char>     memory;          // of halo and buffer
-  spmv::Segments::Share share;           // PEER: the memory that other ranks may write to
+  int               most, columns = 1;
+  bool              overlap = false; // PEER: the exchange runs on the halo's stream
+  spmv::Array<char> memory;          // of halo and buffer
+  spmv::Share       share;           // PEER: the memory that other ranks may write to
   // the data received and the data to send; reversed in the reverse exchange
   spmv::Scalar    *halo = nullptr, *buffer = nullptr;
   spmv::Array<int> run, index;        // the entries of x to pack
@@ -100,14 +100,14 @@ struct _n_SpMVCudaHalo {
 
   // PEER
   // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
-  std::vector<int>         peers;
-  std::vector<int64_t>     opened; // the segment of each peer that this halo has opened, or -1
-  spmv::Array<spmv::Link>  link;
-  spmv::Array<spmv::Chunk> chunk;
-  spmv::Array<unsigned>    state;             // of each direction, and whether a wait has timed out
-  spmv::Scalar            *landing[2]   = {}; // of each direction
-  spmv::Exchange           direction[2] = {}; // forward and reverse
-  spmv::Kernel             send_kernel, receive_kernel, add_kernel;
+  std::vector<int>               peers;
+  std::vector<spmv::OpenSegment> opened; // the segment of each peer
+  spmv::Array<spmv::Link>        link;
+  spmv::Array<spmv::Chunk>       chunk;
+  spmv::Array<unsigned>          state;             // of each direction, and whether a wait has timed out
+  spmv::Scalar                  *landing[2]   = {}; // of each direction
+  spmv::Exchange                 direction[2] = {}; // forward and reverse
+  spmv::Kernel                   send_kernel, receive_kernel, add_kernel;
 
   _n_SpMVCudaHalo(SpMVCudaComm c, int most) : comm(c), most(most)
   {

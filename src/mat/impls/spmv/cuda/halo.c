@@ -163,12 +163,16 @@ static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, SpMVHa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Takes the first transport that works of those that `type` allows. The text says why it is none before it */
 static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
 {
-  char        reason[SPMV_HALO_TEXT] = "", peer[SPMV_HALO_TEXT] = "", why[2 * SPMV_HALO_TEXT + 64] = "", amount[96];
-  PetscInt64  local, sum;
-  PetscMPIInt rank, peers, host;
-  int         devices;
+  const SpMVHaloType types[SPMV_TRANSPORTS]    = {SPMV_HALO_PEER, SPMV_HALO_NCCL, SPMV_HALO_HOST};
+  char               name[SPMV_TRANSPORTS][32] = {"GPU to GPU", "NCCL", "MPI on host arrays"}, amount[96];
+  char               peer[SPMV_HALO_TEXT] = "", reason[SPMV_HALO_TEXT] = "", why[2 * SPMV_HALO_TEXT + 64] = "";
+  PetscInt64         local, sum;
+  PetscMPIInt        rank, peers, host = !use_gpu_aware_mpi;
+  PetscBool          none, same;
+  int                devices;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(halo->comm, &rank));
@@ -176,6 +180,7 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   peers = PetscMax(halo->send.peers, halo->receive.peers);
   PetscCallMPI(MPI_Allreduce(&local, &sum, 1, MPIU_INT64, MPI_SUM, halo->comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &peers, 1, MPI_INT, MPI_MAX, halo->comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, halo->comm));
   PetscCall(PetscSNPrintf(amount, sizeof(amount), "at most %d peer%s, %" PetscInt64_FMT " values sent", peers,
                           peers == 1 ? "" : "s", sum));
   if (!sum) {
@@ -190,50 +195,30 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   else
     PetscCall(PetscSNPrintf(reason, sizeof(reason), "rank %d has no GPU", rank));
   PetscCall(SpMVHaloAgree(halo->comm, cudaSuccess, reason));
-  /* If neither peer access nor NCCL is available, PETSc's own scatter is fastest if MPI supports device arrays */
-  host = !reason[0] && (type == SPMV_HALO_HOST || !use_gpu_aware_mpi);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, halo->comm));
-
-  if (!reason[0] && (type == SPMV_HALO_AUTO || type == SPMV_HALO_PEER)) {
-    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_PEER, &halo->one, reason));
+  none = (PetscBool) !!reason[0];
+  for (int t = 0; t < SPMV_TRANSPORTS; t++) {
+    if (type != types[t] && type != SPMV_HALO_AUTO) continue;
+    /* PETSc's own scatter is faster than host arrays if MPI supports device arrays */
+    if (type == SPMV_HALO_AUTO && t == SPMV_TRANSPORT_HOST && (none || !host)) continue;
+    if (!none) PetscCall(SpMVHaloTry(halo, (SpMVTransport)t, &halo->one, reason));
     if (!reason[0]) {
-      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "GPU to GPU, %s", amount));
+      const int v = halo->link->version;
+
+      if (t == SPMV_TRANSPORT_NCCL)
+        PetscCall(PetscSNPrintf(name[t], sizeof(name[t]), "NCCL %d.%d.%d", v / 10000, v / 100 % 100, v % 100));
+      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "%s, %s%s", name[t], amount, why));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(PetscStrncpy(peer, reason, sizeof(peer)));
-    PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s)", peer));
-  }
-  if ((peer[0] || !reason[0]) && (type == SPMV_HALO_AUTO || type == SPMV_HALO_NCCL)) {
-    const int *v = &halo->link->version;
-
-    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_NCCL, &halo->one, reason));
-    if (!reason[0]) {
-      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "NCCL %d.%d.%d, %s%s", *v / 10000, *v / 100 % 100,
-                              *v % 100, amount, why));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-  }
-  if (reason[0]) {
-    PetscBool same;
-
     PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type],
                reason);
+    PetscCall(PetscInfo(NULL, "No exchange by %s: %s\n", name[t], reason));
+    if (t == SPMV_TRANSPORT_HOST) break;
+    if (t == SPMV_TRANSPORT_PEER) PetscCall(PetscStrncpy(peer, reason, sizeof(peer)));
     PetscCall(PetscStrcmp(peer, reason, &same));
-    if (same || !peer[0])
-      PetscCall(PetscSNPrintf(why, sizeof(why), " (neither peer nor NCCL: %s)", reason));
+    if (same)
+      PetscCall(PetscSNPrintf(why, sizeof(why), " (%s: %s)", t ? "neither peer nor NCCL" : "not peer", reason));
     else
       PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s; not NCCL: %s)", peer, reason));
-    PetscCall(PetscInfo(NULL, "Transports that are not available:%s\n", why));
-  }
-  if (host) {
-    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_HOST, &halo->one, reason));
-    if (!reason[0]) {
-      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "MPI on host arrays, %s%s", amount, why));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-    PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type],
-               reason);
-    PetscCall(PetscInfo(NULL, "No exchange through pinned memory: %s\n", reason));
   }
   halo->petsc = PETSC_TRUE;
   PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "PETSc's VecScatter, %s%s", amount, why));
