@@ -81,7 +81,8 @@ cudaError_t _n_SpMVCudaHalo::Unstage(bool reverse)
   const size_t n = (size_t)(reverse ? sent : received) * columns;
   // after this, the previous exchange has also been copied from the pinned memory
   SPMV_TRY(cudaEventSynchronize(staged));
-  const int error = staging(ctx, reverse ? PETSC_TRUE : PETSC_FALSE, columns);
+  const int error = staging(ctx, reverse ? PETSC_TRUE : PETSC_FALSE, columns, (PetscScalar *)host_sent.p,
+                            (PetscScalar *)host_received.p);
   if (error) {
     Report(comm->error, "MPI error %d while exchanging the halo", error);
     return cudaErrorUnknown;
@@ -277,13 +278,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloLeave(SpMVCudaHalo halo, cudaStream_t strea
   return halo->comm->order->Leave(stream);
 }
 
-PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo halo, PetscScalar **sent, PetscScalar **received)
-{
-  *sent     = (PetscScalar *)halo->host_sent.p;
-  *received = (PetscScalar *)halo->host_received.p;
-}
-
-PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo halo, int (*exchange)(void *, PetscBool, int), void *ctx)
+PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo halo, SpMVHaloExchange *exchange, void *ctx)
 {
   halo->staging = exchange;
   halo->ctx     = ctx;

@@ -90,13 +90,13 @@ struct _n_SpMVCudaHalo {
   spmv::Array<char> memory;          // of halo and buffer
   spmv::Share       share;           // PEER: the memory that other ranks may write to
   // the data received and the data to send; reversed in the reverse exchange
-  spmv::Scalar    *halo = nullptr, *buffer = nullptr;
-  spmv::Array<int> run, index;        // the entries of x to pack
-  spmv::Array<int> row, start, place; // the sums of the reverse exchange
-  spmv::Event      ready, staged, done;
-  spmv::Pinned     host_sent, host_received;
-  int (*staging)(void *, PetscBool, int) = nullptr;
-  void *ctx                              = nullptr;
+  spmv::Scalar     *halo = nullptr, *buffer = nullptr;
+  spmv::Array<int>  run, index;        // the entries of x to pack
+  spmv::Array<int>  row, start, place; // the sums of the reverse exchange
+  spmv::Event       ready, staged, done;
+  spmv::Pinned      host_sent, host_received;
+  SpMVHaloExchange *staging = nullptr;
+  void             *ctx     = nullptr;
 
   // PEER
   // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory

@@ -45,12 +45,12 @@ typedef struct {
 
 /* One side of an exchange, on the host. Peers ascend. */
 typedef struct {
-  int  peers;
-  int *rank;
+  int                peers;
+  const PetscMPIInt *rank;
   /* peers + 1 numbers: the beginning of each peer's piece in index and in the staged array; for receives, also in the
      halo */
-  PetscInt *start;
-  PetscInt *index; /* the entries of x to send; NULL for receives */
+  const PetscInt *start;
+  const PetscInt *index; /* the entries of x to send; NULL for receives */
 } SpMVHaloList;
 
 /* Opens libnccl, once. Returns its version, for example 22703, or 0 and a reason */
@@ -96,12 +96,11 @@ PETSC_INTERN cudaError_t SpMVCudaHaloConnect(SpMVCudaHalo, char reason[SPMV_HALO
 /* The reverse of Open. All ranks must call it before the first of them destroys its halo */
 PETSC_INTERN cudaError_t SpMVCudaHaloClose(SpMVCudaHalo);
 PETSC_INTERN cudaError_t SpMVCudaHaloDestroy(SpMVCudaHalo *);
-/* The transport through the host: the arrays in pinned memory, column by column, each column in the order of its list,
-   and the function that moves the first columns of `sent` to the peers' `received` (in reverse, `received` to their
-   `sent`) and returns 0 on success */
-PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo, PetscScalar **sent, PetscScalar **received);
-PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse, int columns),
-                                          void *ctx);
+/* The transport through the host: the function that moves columns of `sent` to the peers' `received` (in reverse,
+   `received` to their `sent`) and returns 0 on success. These arrays in pinned memory have one column after the other,
+   each in the order of its list */
+typedef int       SpMVHaloExchange(void *ctx, PetscBool reverse, int columns, PetscScalar *sent, PetscScalar *received);
+PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, SpMVHaloExchange *, void *ctx);
 
 /* The halo, filled by End, sent by ReverseBegin; NULL if empty. Its columns follow each other without gaps */
 PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo);

@@ -9,9 +9,9 @@
 
 /* The core's halo of one column or of several columns */
 typedef struct {
-  SpMVCudaHalo core;       /* NULL if no rank has anything to exchange */
-  PetscMPIInt  requests;   /* of each column */
-  MPI_Request *request[2]; /* forward and reverse, column by column */
+  SpMVCudaHalo core; /* NULL if no rank has anything to exchange */
+  SpMVHalo     of;
+  MPI_Request *request; /* for host arrays, of all columns */
 } SpMVHaloCore;
 
 struct _n_SpMVHalo {
@@ -21,61 +21,39 @@ struct _n_SpMVHalo {
   PetscBool     petsc;
   SpMVHaloCore  one, several;
   PetscBool     tried; /* to create `several`; it is tried once, at the first product with several columns */
+  PetscSF       lists;
   SpMVHaloList  send, receive;
   PetscMPIInt   tag;
   char          text[3 * SPMV_HALO_TEXT];
 };
 
-/* The messages of the columns between two ranks differ only in their order, and MPI_Startall() may start them in any
-   order */
-static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse, int columns)
+/* Each column is a message; receives are posted first */
+static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse, int columns, PetscScalar *sent, PetscScalar *received)
 {
-  const SpMVHaloCore *core  = (const SpMVHaloCore *)ctx;
-  MPI_Request        *r     = core->request[reverse];
-  const PetscMPIInt   count = core->requests * columns;
-  int                 error = MPI_SUCCESS;
+  const SpMVHaloCore *core     = (const SpMVHaloCore *)ctx;
+  const SpMVHalo      halo     = core->of;
+  const SpMVHaloList *list[2]  = {&halo->receive, &halo->send};
+  PetscScalar        *array[2] = {received, sent};
+  MPI_Request        *request  = core->request;
+  int                 error    = MPI_SUCCESS;
 
-  if (columns == 1) error = MPI_Startall(count, r);
-  for (PetscMPIInt k = 0; k < count && columns > 1 && !error; k++) error = MPI_Start(&r[k]);
-  if (!error) error = MPI_Waitall(count, r, MPI_STATUSES_IGNORE);
-  return error;
-}
+  for (int part = 0; part < 2 * columns; part++) {
+    const PetscBool     sends = (PetscBool)(part >= columns);
+    const SpMVHaloList *l     = list[sends ^ reverse];
+    PetscScalar        *a     = array[sends ^ reverse] + (size_t)(part % columns) * (size_t)l->start[l->peers];
 
-/* Persistent requests, because every exchange uses the same pinned memory. Receives come first so that they are started
-   first */
-static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo, int columns, SpMVHaloCore *core)
-{
-  PetscScalar *sent, *received;
+    for (int k = 0; k < l->peers && !error; k++, request++) {
+      /* SpMVCudaHaloCreate() has rejected larger ones */
+      const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]);
 
-  PetscFunctionBegin;
-  SpMVCudaHaloGetStaged(core->core, &sent, &received);
-  core->requests = halo->send.peers + halo->receive.peers;
-  for (int reverse = 0; reverse < (columns > 1 ? 1 : 2); reverse++) {
-    const SpMVHaloList *list[2]  = {&halo->receive, &halo->send};
-    PetscScalar        *array[2] = {received, sent};
-    MPI_Request        *request;
-
-    PetscCall(PetscMalloc1(core->requests * columns, &core->request[reverse]));
-    for (PetscMPIInt r = 0; r < core->requests * columns; r++) core->request[reverse][r] = MPI_REQUEST_NULL;
-    request = core->request[reverse];
-    for (int part = 0; part < 2 * columns; part++) {
-      const int           side = part % 2; /* receives, then sends, of each column */
-      const SpMVHaloList *l    = list[side ^ reverse];
-      PetscScalar        *a    = array[side ^ reverse] + (size_t)(part / 2) * (size_t)l->start[l->peers];
-
-      for (int k = 0; k < l->peers; k++, request++) {
-        /* SpMVCudaHaloCreate() has rejected larger ones */
-        const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]);
-
-        if (side == 0)
-          PetscCallMPI(MPI_Recv_init(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request));
-        else
-          PetscCallMPI(MPI_Send_init(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request));
-      }
+      if (sends)
+        error = MPI_Isend(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request);
+      else
+        error = MPI_Irecv(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request);
     }
   }
-  SpMVCudaHaloSetExchange(core->core, SpMVHaloExchange_MPI, core);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (!error) error = MPI_Waitall((PetscMPIInt)(request - core->request), core->request, MPI_STATUSES_IGNORE);
+  return error;
 }
 
 /* Collective, even after errors on this rank: no rank may free memory that another rank still has mapped */
@@ -85,13 +63,7 @@ static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, SpMVHaloCore *core, cud
 
   PetscFunctionBegin;
   *error = cudaSuccess;
-  for (int k = 0; k < 2; k++) {
-    for (PetscMPIInt r = 0; core->request[k] && r < core->requests * (core == &halo->several ? SPMV_HALO_COLUMNS : 1);
-         r++) {
-      if (core->request[k][r] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&core->request[k][r]));
-    }
-    PetscCall(PetscFree(core->request[k]));
-  }
+  PetscCall(PetscFree(core->request));
   if (halo->transport == SPMV_TRANSPORT_PEER) {
     if (core->core) *error = SpMVCudaHaloClose(core->core);
     PetscCallMPI(MPI_Barrier(halo->comm));
@@ -158,8 +130,13 @@ static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, SpMVHa
   if (reason[0]) {
     PetscCall(SpMVHaloDestroyCore(halo, core, &error));
     if (error != cudaSuccess) (void)cudaGetLastError();
-  } else if (transport == SPMV_TRANSPORT_HOST)
-    PetscCall(SpMVAgree(halo->comm, SpMVHaloSetUpRequests(halo, columns, core)));
+  } else if (transport == SPMV_TRANSPORT_HOST) {
+    const size_t requests = (size_t)(halo->send.peers + halo->receive.peers) * (size_t)columns;
+
+    PetscCall(SpMVAgreeOnMemory(halo->comm, requests * sizeof(*core->request), &core->request));
+    core->of = halo;
+    SpMVCudaHaloSetExchange(core->core, SpMVHaloExchange_MPI, core);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -241,7 +218,7 @@ PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, c
     PetscCall(PetscStrncpy(h->text, "PETSc's VecScatter", sizeof(h->text)));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(SpMVHaloListsCreate(h->comm, cmap, nhalo, garray, &h->send, &h->receive, reason));
+  PetscCall(SpMVHaloListsCreate(h->comm, cmap, nhalo, garray, &h->lists, &h->send, &h->receive, reason));
   if (reason[0]) {
     h->petsc = PETSC_TRUE;
     PetscCheck(type == SPMV_HALO_AUTO, h->comm, PETSC_ERR_SUP, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
@@ -268,8 +245,7 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
     PetscCall(SpMVHaloDestroyCore(h, core, &error));
     if (first == cudaSuccess) first = error;
   }
-  PetscCall(SpMVHaloListDestroy(&h->send));
-  PetscCall(SpMVHaloListDestroy(&h->receive));
+  PetscCall(PetscSFDestroy(&h->lists));
   if (h->link) SpMVHaloLinkDereference(h->link);
   PetscCall(PetscCommDestroy(&h->comm));
   PetscCall(PetscFree(h));
