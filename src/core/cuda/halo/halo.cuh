@@ -86,9 +86,8 @@ struct _n_SpMVCudaHalo {
   int                      sent = 0, received = 0, packed = 0, rows = 0;
   // columns: the most of an exchange, and those of the exchange in progress
   int               most, columns = 1;
-  bool              overlap = false; // PEER: the exchange runs on the halo's stream
-  spmv::Array<char> memory;          // of halo and buffer
-  spmv::Share       share;           // PEER: the memory that other ranks may write to
+  spmv::Array<char> memory; // of halo and buffer
+  spmv::Share       share;  // PEER: the memory that other ranks may write to
   // the data received and the data to send; reversed in the reverse exchange
   spmv::Scalar     *halo = nullptr, *buffer = nullptr;
   spmv::Array<int>  run, index;        // the entries of x to pack
@@ -112,26 +111,14 @@ struct _n_SpMVCudaHalo {
   _n_SpMVCudaHalo(SpMVCudaComm c, int most) : comm(c), most(most)
   {
   }
-  // Whether the exchange runs on the product's stream, otherwise on the halo's stream
-  bool InStream() const
-  {
-    return comm->transport == SPMV_TRANSPORT_PEER && !overlap;
-  }
   bool Idle() const
   {
     return send.empty() && receive.empty();
   }
   // Begins an exchange, after all work queued on `stream`. Without x, the buffer is sent; in reverse, the halo
   cudaError_t Begin(bool reverse, int columns, const spmv::Scalar *x, int64_t ldx, cudaStream_t stream);
-  // Puts the received data into the halo (in reverse, the buffer), for work that follows on the exchange's stream
-  cudaError_t Receive(bool reverse, cudaStream_t stream);
-  // Makes `stream` wait for the halo's stream
-  cudaError_t Join(cudaStream_t stream);
-  cudaError_t End(bool reverse, cudaStream_t stream)
-  {
-    SPMV_TRY(Receive(reverse, InStream() ? stream : comm->stream));
-    return Join(stream);
-  }
+  // Puts the received data into the halo (in reverse, the buffer), for work that follows on the stream
+  cudaError_t End(bool reverse, cudaStream_t stream);
 
   // sets the pieces, and their places in the buffer
   void Plan(const SpMVHaloList *s, const SpMVHaloList *r);

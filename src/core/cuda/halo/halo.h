@@ -19,8 +19,7 @@
   other ranks do not notice.
 
   A halo may be created for several columns: an exchange then moves the halos of up to that many columns of a dense
-  matrix x at once. Such a halo has only the forward exchange. With PEER, too, it may run on the stream of the halo, at
-  the same time as the product.
+  matrix x at once. Such a halo has only the forward exchange.
 
   The exchanges of a halo run one after the other. If they may be in several streams, call SpMVCudaHaloEnter() before
   all work that writes or reads the halo and SpMVCudaHaloLeave() after it. All ranks must begin the same exchanges of a
@@ -109,11 +108,10 @@ PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo);
 PETSC_INTERN SpMVCudaExchange SpMVCudaHaloGetExchange(SpMVCudaHalo);
 PETSC_INTERN cudaError_t      SpMVCudaHaloEnter(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t      SpMVCudaHaloLeave(SpMVCudaHalo, cudaStream_t);
-/* overlap: PEER with several columns, on the stream of the halo. The ranks need not agree on this */
-PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx,
-                                           PetscBool overlap, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t      SpMVCudaHaloBegin(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx,
+                                                cudaStream_t);
+PETSC_INTERN cudaError_t      SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t      SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
 /* adds the received values to y, in the order of the peers */
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t);
 /* A whole exchange of a rank that cannot multiply: it sends NaNs, and does not use what arrives */
