@@ -44,7 +44,7 @@ typedef struct {
 
 /* One side of an exchange, on the host. Peers ascend. */
 typedef struct {
-  int                peers;
+  PetscMPIInt        peers;
   const PetscMPIInt *rank;
   /* peers + 1 numbers: the beginning of each peer's piece in index and in the staged array; for receives, also in the
      halo */

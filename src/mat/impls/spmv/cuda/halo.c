@@ -27,6 +27,44 @@ struct _n_SpMVHalo {
   char          text[3 * SPMV_HALO_TEXT];
 };
 
+PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[],
+                                   PetscSF *lists, SpMVHaloList *send, SpMVHaloList *receive,
+                                   char reason[SPMV_HALO_TEXT])
+{
+  PetscSF         sf;
+  const PetscInt *leaf;
+  PetscMPIInt     rank;
+  PetscBool       usable = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  reason[0] = 0;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(PetscSFCreate(comm, &sf));
+  *lists = sf;
+  PetscCall(PetscSFSetGraphLayout(sf, cmap, nhalo, NULL, PETSC_USE_POINTER, garray));
+  PetscCall(PetscSFSetUp(sf));
+  PetscCall(PetscSFGetRootRanks(sf, &receive->peers, &receive->rank, &receive->start, &leaf, NULL));
+  PetscCall(PetscSFGetLeafRanks(sf, &send->peers, &send->rank, &send->start, &send->index));
+  receive->index = NULL;
+  /* garray is ascending, so the columns of each owner are contiguous. Only matrices made from the user's own blocks may
+     be different */
+  for (int k = 0; k < receive->peers; k++) {
+    if (receive->rank[k] == rank || (k && receive->rank[k] < receive->rank[k - 1])) usable = PETSC_FALSE;
+    for (PetscInt i = receive->start[k]; i < receive->start[k + 1]; i++) {
+      if (leaf[i] != i) usable = PETSC_FALSE;
+    }
+  }
+  for (int k = 1; k < send->peers; k++) {
+    if (send->rank[k] < send->rank[k - 1]) usable = PETSC_FALSE;
+  }
+  if (!usable)
+    PetscCall(PetscSNPrintf(
+        reason, SPMV_HALO_TEXT,
+        "on rank %d, the columns of the off-diagonal block are not ascending or include its own columns", rank));
+  PetscCall(SpMVHaloAgree(comm, cudaSuccess, reason));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Each column is a message; receives are posted first */
 static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse, int columns, PetscScalar *sent, PetscScalar *received)
 {
