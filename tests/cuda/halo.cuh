@@ -38,11 +38,11 @@ struct Exchange {
   }
   PetscErrorCode Begin(const PetscScalar *x, cudaStream_t s) const
   {
-    return Do([&] { return SpMVCudaHaloBegin(core, 1, x, 0, PETSC_FALSE, s); });
+    return BeginColumns(1, x, 0, s);
   }
-  PetscErrorCode BeginColumns(int n, const PetscScalar *x, PetscInt ldx, PetscBool overlap, cudaStream_t s) const
+  PetscErrorCode BeginColumns(int n, const PetscScalar *x, PetscInt ldx, cudaStream_t s) const
   {
-    return Do([&] { return SpMVCudaHaloBegin(core, n, x, ldx, overlap, s); });
+    return Do([&] { return SpMVCudaHaloBegin(core, n, x, ldx, s); });
   }
   PetscErrorCode End(cudaStream_t s) const
   {

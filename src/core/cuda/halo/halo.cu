@@ -44,23 +44,18 @@ cudaError_t _n_SpMVCudaHalo::Begin(bool reverse, int n, const Scalar *x, int64_t
   if (Idle()) return cudaSuccess;
   if (comm->error[0]) return cudaErrorUnknown;
   if (n < 1 || n > most || (reverse && most > 1)) return cudaErrorInvalidValue;
-  if (InStream()) return SendPeer(reverse, x, ldx, stream);
+  if (comm->transport == SPMV_TRANSPORT_PEER) return SendPeer(reverse, x, ldx, stream);
   SPMV_TRY(cudaEventRecord(ready, stream));
   SPMV_TRY(cudaStreamWaitEvent(comm->stream, ready, 0));
-  if (comm->transport == SPMV_TRANSPORT_PEER) return SendPeer(reverse, x, ldx, comm->stream);
   if (x) SPMV_LAUNCH(packed, 256, comm->stream, Pack, packed, run, index, n, x, ldx, buffer, sent);
   return comm->transport == SPMV_TRANSPORT_HOST ? Stage(reverse) : ExchangeNccl(reverse, x, ldx);
 }
 
-cudaError_t _n_SpMVCudaHalo::Receive(bool reverse, cudaStream_t stream)
+cudaError_t _n_SpMVCudaHalo::End(bool reverse, cudaStream_t stream)
 {
-  if (Idle() || comm->transport == SPMV_TRANSPORT_NCCL) return cudaSuccess;
-  return comm->transport == SPMV_TRANSPORT_HOST ? Unstage(reverse) : ReceivePeer(reverse, 0, stream);
-}
-
-cudaError_t _n_SpMVCudaHalo::Join(cudaStream_t stream)
-{
-  if (Idle() || InStream()) return cudaSuccess;
+  if (Idle()) return cudaSuccess;
+  if (comm->transport == SPMV_TRANSPORT_PEER) return ReceivePeer(reverse, 0, stream);
+  if (comm->transport == SPMV_TRANSPORT_HOST) SPMV_TRY(Unstage(reverse));
   SPMV_TRY(cudaEventRecord(done, comm->stream));
   return cudaStreamWaitEvent(stream, done, 0);
 }
@@ -81,7 +76,8 @@ cudaError_t _n_SpMVCudaHalo::Unstage(bool reverse)
   const size_t n = (size_t)(reverse ? sent : received) * columns;
   // after this, the previous exchange has also been copied from the pinned memory
   SPMV_TRY(cudaEventSynchronize(staged));
-  const int error = staging(ctx, reverse ? PETSC_TRUE : PETSC_FALSE, columns);
+  const int error = staging(ctx, reverse ? PETSC_TRUE : PETSC_FALSE, columns, (PetscScalar *)host_sent.p,
+                            (PetscScalar *)host_received.p);
   if (error) {
     Report(comm->error, "MPI error %d while exchanging the halo", error);
     return cudaErrorUnknown;
@@ -277,13 +273,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloLeave(SpMVCudaHalo halo, cudaStream_t strea
   return halo->comm->order->Leave(stream);
 }
 
-PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo halo, PetscScalar **sent, PetscScalar **received)
-{
-  *sent     = (PetscScalar *)halo->host_sent.p;
-  *received = (PetscScalar *)halo->host_received.p;
-}
-
-PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo halo, int (*exchange)(void *, PetscBool, int), void *ctx)
+PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo halo, SpMVHaloExchange *exchange, void *ctx)
 {
   halo->staging = exchange;
   halo->ctx     = ctx;
@@ -295,9 +285,8 @@ PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo halo)
 }
 
 PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo halo, int columns, const PetscScalar *x, PetscInt64 ldx,
-                                           PetscBool overlap, cudaStream_t stream)
+                                           cudaStream_t stream)
 {
-  halo->overlap = (bool)overlap;
   return halo->Begin(false, columns, (const Scalar *)x, ldx, stream);
 }
 
@@ -324,7 +313,6 @@ PETSC_INTERN cudaError_t SpMVCudaHaloForgo(SpMVCudaHalo halo, PetscBool reverse,
   const size_t n = (size_t)(reverse ? halo->received : halo->sent) * columns;
   // an error is no reason to let the other ranks wait
   if (n && cudaMemsetAsync(reverse ? halo->halo : halo->buffer, 0xff, n * sizeof(Scalar), stream)) ForgetErrors();
-  halo->overlap = false;
   SPMV_TRY(halo->Begin((bool)reverse, columns, nullptr, 0, stream));
   return halo->End((bool)reverse, stream);
 }

@@ -85,37 +85,31 @@ struct _n_SpMVCudaHalo {
   std::vector<spmv::Piece> send, receive;
   int                      sent = 0, received = 0, packed = 0, rows = 0;
   // columns: the most of an exchange, and those of the exchange in progress
-  int                   most, columns = 1;
-  bool                  overlap = false; // PEER: the exchange runs on the halo's stream
-  spmv::Array<char>     memory;          // of halo and buffer
-  spmv::Segments::Share share;           // PEER: the memory that other ranks may write to
+  int               most, columns = 1;
+  spmv::Array<char> memory; // of halo and buffer
+  spmv::Share       share;  // PEER: the memory that other ranks may write to
   // the data received and the data to send; reversed in the reverse exchange
-  spmv::Scalar    *halo = nullptr, *buffer = nullptr;
-  spmv::Array<int> run, index;        // the entries of x to pack
-  spmv::Array<int> row, start, place; // the sums of the reverse exchange
-  spmv::Event      ready, staged, done;
-  spmv::Pinned     host_sent, host_received;
-  int (*staging)(void *, PetscBool, int) = nullptr;
-  void *ctx                              = nullptr;
+  spmv::Scalar     *halo = nullptr, *buffer = nullptr;
+  spmv::Array<int>  run, index;        // the entries of x to pack
+  spmv::Array<int>  row, start, place; // the sums of the reverse exchange
+  spmv::Event       ready, staged, done;
+  spmv::Pinned      host_sent, host_received;
+  SpMVHaloExchange *staging = nullptr;
+  void             *ctx     = nullptr;
 
   // PEER
   // the ranks that this rank exchanges data with, ascending; each has a Post at the beginning of the memory
-  std::vector<int>         peers;
-  std::vector<int64_t>     opened; // the segment of each peer that this halo has opened, or -1
-  spmv::Array<spmv::Link>  link;
-  spmv::Array<spmv::Chunk> chunk;
-  spmv::Array<unsigned>    state;             // of each direction, and whether a wait has timed out
-  spmv::Scalar            *landing[2]   = {}; // of each direction
-  spmv::Exchange           direction[2] = {}; // forward and reverse
-  spmv::Kernel             send_kernel, receive_kernel, add_kernel;
+  std::vector<int>               peers;
+  std::vector<spmv::OpenSegment> opened; // the segment of each peer
+  spmv::Array<spmv::Link>        link;
+  spmv::Array<spmv::Chunk>       chunk;
+  spmv::Array<unsigned>          state;             // of each direction, and whether a wait has timed out
+  spmv::Scalar                  *landing[2]   = {}; // of each direction
+  spmv::Exchange                 direction[2] = {}; // forward and reverse
+  spmv::Kernel                   send_kernel, receive_kernel, add_kernel;
 
   _n_SpMVCudaHalo(SpMVCudaComm c, int most) : comm(c), most(most)
   {
-  }
-  // Whether the exchange runs on the product's stream, otherwise on the halo's stream
-  bool InStream() const
-  {
-    return comm->transport == SPMV_TRANSPORT_PEER && !overlap;
   }
   bool Idle() const
   {
@@ -123,15 +117,8 @@ struct _n_SpMVCudaHalo {
   }
   // Begins an exchange, after all work queued on `stream`. Without x, the buffer is sent; in reverse, the halo
   cudaError_t Begin(bool reverse, int columns, const spmv::Scalar *x, int64_t ldx, cudaStream_t stream);
-  // Puts the received data into the halo (in reverse, the buffer), for work that follows on the exchange's stream
-  cudaError_t Receive(bool reverse, cudaStream_t stream);
-  // Makes `stream` wait for the halo's stream
-  cudaError_t Join(cudaStream_t stream);
-  cudaError_t End(bool reverse, cudaStream_t stream)
-  {
-    SPMV_TRY(Receive(reverse, InStream() ? stream : comm->stream));
-    return Join(stream);
-  }
+  // Puts the received data into the halo (in reverse, the buffer), for work that follows on the stream
+  cudaError_t End(bool reverse, cudaStream_t stream);
 
   // sets the pieces, and their places in the buffer
   void Plan(const SpMVHaloList *s, const SpMVHaloList *r);

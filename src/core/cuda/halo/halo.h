@@ -19,8 +19,7 @@
   other ranks do not notice.
 
   A halo may be created for several columns: an exchange then moves the halos of up to that many columns of a dense
-  matrix x at once. Such a halo has only the forward exchange. With PEER, too, it may run on the stream of the halo, at
-  the same time as the product.
+  matrix x at once. Such a halo has only the forward exchange.
 
   The exchanges of a halo run one after the other. If they may be in several streams, call SpMVCudaHaloEnter() before
   all work that writes or reads the halo and SpMVCudaHaloLeave() after it. All ranks must begin the same exchanges of a
@@ -45,12 +44,12 @@ typedef struct {
 
 /* One side of an exchange, on the host. Peers ascend. */
 typedef struct {
-  int  peers;
-  int *rank;
+  PetscMPIInt        peers;
+  const PetscMPIInt *rank;
   /* peers + 1 numbers: the beginning of each peer's piece in index and in the staged array; for receives, also in the
      halo */
-  PetscInt *start;
-  PetscInt *index; /* the entries of x to send; NULL for receives */
+  const PetscInt *start;
+  const PetscInt *index; /* the entries of x to send; NULL for receives */
 } SpMVHaloList;
 
 /* Opens libnccl, once. Returns its version, for example 22703, or 0 and a reason */
@@ -96,12 +95,11 @@ PETSC_INTERN cudaError_t SpMVCudaHaloConnect(SpMVCudaHalo, char reason[SPMV_HALO
 /* The reverse of Open. All ranks must call it before the first of them destroys its halo */
 PETSC_INTERN cudaError_t SpMVCudaHaloClose(SpMVCudaHalo);
 PETSC_INTERN cudaError_t SpMVCudaHaloDestroy(SpMVCudaHalo *);
-/* The transport through the host: the arrays in pinned memory, column by column, each column in the order of its list,
-   and the function that moves the first columns of `sent` to the peers' `received` (in reverse, `received` to their
-   `sent`) and returns 0 on success */
-PETSC_INTERN void SpMVCudaHaloGetStaged(SpMVCudaHalo, PetscScalar **sent, PetscScalar **received);
-PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, int (*exchange)(void *ctx, PetscBool reverse, int columns),
-                                          void *ctx);
+/* The transport through the host: the function that moves columns of `sent` to the peers' `received` (in reverse,
+   `received` to their `sent`) and returns 0 on success. These arrays in pinned memory have one column after the other,
+   each in the order of its list */
+typedef int       SpMVHaloExchange(void *ctx, PetscBool reverse, int columns, PetscScalar *sent, PetscScalar *received);
+PETSC_INTERN void SpMVCudaHaloSetExchange(SpMVCudaHalo, SpMVHaloExchange *, void *ctx);
 
 /* The halo, filled by End, sent by ReverseBegin; NULL if empty. Its columns follow each other without gaps */
 PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo);
@@ -110,11 +108,10 @@ PETSC_INTERN PetscScalar *SpMVCudaHaloGetArray(SpMVCudaHalo);
 PETSC_INTERN SpMVCudaExchange SpMVCudaHaloGetExchange(SpMVCudaHalo);
 PETSC_INTERN cudaError_t      SpMVCudaHaloEnter(SpMVCudaHalo, cudaStream_t);
 PETSC_INTERN cudaError_t      SpMVCudaHaloLeave(SpMVCudaHalo, cudaStream_t);
-/* overlap: PEER with several columns, on the stream of the halo. The ranks need not agree on this */
-PETSC_INTERN cudaError_t SpMVCudaHaloBegin(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx,
-                                           PetscBool overlap, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t);
-PETSC_INTERN cudaError_t SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t      SpMVCudaHaloBegin(SpMVCudaHalo, int columns, const PetscScalar *x, PetscInt64 ldx,
+                                                cudaStream_t);
+PETSC_INTERN cudaError_t      SpMVCudaHaloEnd(SpMVCudaHalo, cudaStream_t);
+PETSC_INTERN cudaError_t      SpMVCudaHaloReverseBegin(SpMVCudaHalo, cudaStream_t);
 /* adds the received values to y, in the order of the peers */
 PETSC_INTERN cudaError_t SpMVCudaHaloReverseEnd(SpMVCudaHalo, PetscScalar *y, cudaStream_t);
 /* A whole exchange of a rank that cannot multiply: it sends NaNs, and does not use what arrives */

@@ -145,25 +145,23 @@ cudaError_t _n_SpMVCudaHalo::AddPeer(Scalar *y, cudaStream_t stream)
 // Maps the peers' memory and lists the chunks with their destinations
 cudaError_t _n_SpMVCudaHalo::Open(const SpMVHaloOffer *theirs)
 {
-  std::vector<Link>   links;
-  std::vector<Chunk>  chunks;
-  std::vector<char *> base(peers.size());
-  int                 begin[3] = {}, processors; // begin: first chunk of each direction, and the end
-  const auto          place    = [&](int rank) {
+  std::vector<Link>  links;
+  std::vector<Chunk> chunks;
+  int                begin[3] = {}, processors; // begin: first chunk of each direction, and the end
+  const auto         place    = [&](int rank) {
     return (int)(std::lower_bound(peers.begin(), peers.end(), rank) - peers.begin());
   };
-  opened.resize(peers.size(), -1);
+  opened.resize(peers.size());
   for (size_t k = 0; k < peers.size(); k++) {
     const SpMVHaloOffer &of = theirs[peers[k]];
-    SPMV_TRY(comm->segments.Open(peers[k], of.segment, of.memory, &base[k]));
-    opened[k] = of.segment;
-    links.push_back({(const Post *)share.Pointer() + k, (Post *)(base[k] + of.post)});
+    SPMV_TRY(comm->segments.Open(peers[k], of.segment, of.memory, &opened[k]));
+    links.push_back({(const Post *)share.Pointer() + k, (Post *)(opened[k].get() + of.post)});
   }
   for (const bool reverse : {false, true}) {
     for (const Piece &p : reverse ? receive : send) {
       const int            k        = place(p.rank);
       const SpMVHaloOffer &of       = theirs[p.rank];
-      Scalar *const        to       = (Scalar *)(base[k] + (reverse ? of.sums : of.halo));
+      Scalar *const        to       = (Scalar *)(opened[k].get() + (reverse ? of.sums : of.halo));
       const int64_t        distance = reverse ? of.sent : of.received;
       for (int i = 0; i < p.count; i += CHUNK)
         chunks.push_back({to + i, distance, distance * most, p.start + i, std::min(CHUNK, p.count - i)});
@@ -212,8 +210,8 @@ cudaError_t _n_SpMVCudaHalo::TestPeer(bool reverse, char reason[SPMV_HALO_TEXT])
 
 PETSC_INTERN cudaError_t SpMVCudaHaloGetOffers(SpMVCudaHalo halo, int size, SpMVHaloOffer mine[])
 {
-  const Segments::Segment *segment = halo->share.segment;
-  const auto               at = [=](const void *p) { return (int64_t)((const char *)p - (char *)segment->memory); };
+  const Segment *segment = halo->share.segment.get();
+  const auto     at      = [=](const void *p) { return (int64_t)((const char *)p - (char *)segment->memory); };
   for (int r = 0; r < size; r++) mine[r] = {segment->handle, segment->number, -1, -1, -1, halo->received, halo->sent};
   for (size_t k = 0; k < halo->peers.size(); k++)
     mine[halo->peers[k]].post = at((const Post *)halo->share.Pointer() + k);
@@ -235,12 +233,7 @@ PETSC_INTERN cudaError_t SpMVCudaHaloOpen(SpMVCudaHalo halo, const SpMVHaloOffer
 PETSC_INTERN cudaError_t SpMVCudaHaloClose(SpMVCudaHalo halo)
 {
   if (halo->comm->stuck || halo->opened.empty()) return cudaSuccess;
-  cudaError_t first = cudaDeviceSynchronize(); // the last exchange may have been in any stream
-  for (size_t k = 0; k < halo->opened.size(); k++) {
-    const cudaError_t error =
-        halo->opened[k] < 0 ? cudaSuccess : halo->comm->segments.Close(halo->peers[k], halo->opened[k]);
-    if (first == cudaSuccess) first = error;
-    halo->opened[k] = -1;
-  }
-  return first;
+  const cudaError_t error = cudaDeviceSynchronize(); // the last exchange may have been in any stream
+  halo->opened.clear();
+  return error;
 }

@@ -10,56 +10,46 @@
 
 #include "core/cuda/base/memory.cuh"
 #include <cstdint>
-#include <list>
+#include <map>
+#include <memory>
 
 namespace spmv {
 
+struct Segment {
+  Array<char>        memory;
+  cudaIpcMemHandle_t handle;
+  int64_t            number; // among this rank's segments
+  size_t             used = 0;
+
+  size_t Room() const
+  {
+    return memory.Size() - used;
+  }
+};
+
+// A part of one of this rank's segments
+struct Share {
+  std::shared_ptr<Segment> segment;
+  size_t                   offset = 0;
+
+  char *Pointer() const
+  {
+    return segment->memory + offset;
+  }
+};
+
+// Another rank's segment, which is closed with its last copy
+using OpenSegment = std::shared_ptr<char>;
+
 class Segments {
 public:
-  struct Segment {
-    Array<char>        memory;
-    cudaIpcMemHandle_t handle;
-    int64_t            number; // among this rank's segments
-    size_t             used   = 0;
-    int                shares = 0;
-  };
-  // A share of one of this rank's segments. It is returned when this object is destroyed
-  struct Share {
-    Segments *of      = nullptr;
-    Segment  *segment = nullptr;
-    size_t    offset  = 0;
-
-    Share()                         = default;
-    Share(const Share &)            = delete;
-    Share &operator=(const Share &) = delete;
-    ~Share()
-    {
-      if (segment) of->Return(segment);
-    }
-    char *Pointer() const
-    {
-      return segment->memory + offset;
-    }
-  };
-
   cudaError_t Take(size_t bytes, Share *);
-  // The memory of another rank's segment. Each call needs a call of Close()
-  cudaError_t Open(int rank, int64_t number, const cudaIpcMemHandle_t &, char **);
-  cudaError_t Close(int rank, int64_t number);
+  cudaError_t Open(int rank, int64_t number, const cudaIpcMemHandle_t &, OpenSegment *);
 
 private:
-  struct Opened {
-    int     rank;
-    int64_t number;
-    void   *memory;
-    int     uses;
-  };
-  std::list<Segment> segments;
-  std::list<Opened>  opened;
-  int64_t            count = 0;
-
-  std::list<Opened>::iterator Find(int rank, int64_t number);
-  void                        Return(Segment *);
+  std::weak_ptr<Segment>                                 roomiest; // the segment with the most room
+  int64_t                                                count = 0;
+  std::map<std::pair<int, int64_t>, std::weak_ptr<char>> opened; // by rank and number
 };
 
 } // namespace spmv

@@ -84,7 +84,7 @@ PetscErrorCode SELLPDescribe(const void *params, const SpMVStats *stats, char te
 +  -pc_gamg_device <bool>       - on a GPU, set `PCGAMG` up there if possible (default true), see docs/gamg.md
 .  -mat_spmv_compress <bool>    - use diagonals and node blocks, which imply column indices (default true)
 -  -mat_spmv_halo_rows <fraction> - largest fraction of a rank's rows that may be boundary rows (rows with off-process
-                                    columns) for the product's kernel to add the off-diagonal block, too (default 0.1)
+                                    columns) for the product's kernel to add the off-diagonal block, too (default 0.6)
 
    Level: beginner
 

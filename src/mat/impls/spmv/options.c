@@ -65,7 +65,7 @@ PetscErrorCode MatSpMVGetHaloOptions_MPI(Mat A, const Mat_SpMV *spmv, SpMVHaloOp
 
   PetscFunctionBegin;
   o->type = SPMV_HALO_AUTO;
-  o->rows = 0.1;
+  o->rows = 0.6;
   SpMVOptionsBegin(A, "Parallel products on GPUs", spmv->format->name);
   PetscCall(PetscOptionsEnum("-mat_spmv_halo", "How GPUs exchange the halo", spmv->format->name, SpMVHaloTypes,
                              (PetscEnum)o->type, (PetscEnum *)&o->type, NULL));

@@ -9,9 +9,9 @@
 
 /* The core's halo of one column or of several columns */
 typedef struct {
-  SpMVCudaHalo core;       /* NULL if no rank has anything to exchange */
-  PetscMPIInt  requests;   /* of each column */
-  MPI_Request *request[2]; /* forward and reverse, column by column */
+  SpMVCudaHalo core; /* NULL if no rank has anything to exchange */
+  SpMVHalo     of;
+  MPI_Request *request; /* for host arrays, of all columns */
 } SpMVHaloCore;
 
 struct _n_SpMVHalo {
@@ -21,61 +21,77 @@ struct _n_SpMVHalo {
   PetscBool     petsc;
   SpMVHaloCore  one, several;
   PetscBool     tried; /* to create `several`; it is tried once, at the first product with several columns */
+  PetscSF       lists;
   SpMVHaloList  send, receive;
   PetscMPIInt   tag;
   char          text[3 * SPMV_HALO_TEXT];
 };
 
-/* The messages of the columns between two ranks differ only in their order, and MPI_Startall() may start them in any
-   order */
-static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse, int columns)
+PetscErrorCode SpMVHaloListsCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[],
+                                   PetscSF *lists, SpMVHaloList *send, SpMVHaloList *receive,
+                                   char reason[SPMV_HALO_TEXT])
 {
-  const SpMVHaloCore *core  = (const SpMVHaloCore *)ctx;
-  MPI_Request        *r     = core->request[reverse];
-  const PetscMPIInt   count = core->requests * columns;
-  int                 error = MPI_SUCCESS;
-
-  if (columns == 1) error = MPI_Startall(count, r);
-  for (PetscMPIInt k = 0; k < count && columns > 1 && !error; k++) error = MPI_Start(&r[k]);
-  if (!error) error = MPI_Waitall(count, r, MPI_STATUSES_IGNORE);
-  return error;
-}
-
-/* Persistent requests, because every exchange uses the same pinned memory. Receives come first so that they are started
-   first */
-static PetscErrorCode SpMVHaloSetUpRequests(SpMVHalo halo, int columns, SpMVHaloCore *core)
-{
-  PetscScalar *sent, *received;
+  PetscSF         sf;
+  const PetscInt *leaf;
+  PetscMPIInt     rank;
+  PetscBool       usable = PETSC_TRUE;
 
   PetscFunctionBegin;
-  SpMVCudaHaloGetStaged(core->core, &sent, &received);
-  core->requests = halo->send.peers + halo->receive.peers;
-  for (int reverse = 0; reverse < (columns > 1 ? 1 : 2); reverse++) {
-    const SpMVHaloList *list[2]  = {&halo->receive, &halo->send};
-    PetscScalar        *array[2] = {received, sent};
-    MPI_Request        *request;
-
-    PetscCall(PetscMalloc1(core->requests * columns, &core->request[reverse]));
-    for (PetscMPIInt r = 0; r < core->requests * columns; r++) core->request[reverse][r] = MPI_REQUEST_NULL;
-    request = core->request[reverse];
-    for (int part = 0; part < 2 * columns; part++) {
-      const int           side = part % 2; /* receives, then sends, of each column */
-      const SpMVHaloList *l    = list[side ^ reverse];
-      PetscScalar        *a    = array[side ^ reverse] + (size_t)(part / 2) * (size_t)l->start[l->peers];
-
-      for (int k = 0; k < l->peers; k++, request++) {
-        /* SpMVCudaHaloCreate() has rejected larger ones */
-        const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]);
-
-        if (side == 0)
-          PetscCallMPI(MPI_Recv_init(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request));
-        else
-          PetscCallMPI(MPI_Send_init(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request));
-      }
+  reason[0] = 0;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(PetscSFCreate(comm, &sf));
+  *lists = sf;
+  PetscCall(PetscSFSetGraphLayout(sf, cmap, nhalo, NULL, PETSC_USE_POINTER, garray));
+  PetscCall(PetscSFSetUp(sf));
+  PetscCall(PetscSFGetRootRanks(sf, &receive->peers, &receive->rank, &receive->start, &leaf, NULL));
+  PetscCall(PetscSFGetLeafRanks(sf, &send->peers, &send->rank, &send->start, &send->index));
+  receive->index = NULL;
+  /* garray is ascending, so the columns of each owner are contiguous. Only matrices made from the user's own blocks may
+     be different */
+  for (int k = 0; k < receive->peers; k++) {
+    if (receive->rank[k] == rank || (k && receive->rank[k] < receive->rank[k - 1])) usable = PETSC_FALSE;
+    for (PetscInt i = receive->start[k]; i < receive->start[k + 1]; i++) {
+      if (leaf[i] != i) usable = PETSC_FALSE;
     }
   }
-  SpMVCudaHaloSetExchange(core->core, SpMVHaloExchange_MPI, core);
+  for (int k = 1; k < send->peers; k++) {
+    if (send->rank[k] < send->rank[k - 1]) usable = PETSC_FALSE;
+  }
+  if (!usable)
+    PetscCall(PetscSNPrintf(
+        reason, SPMV_HALO_TEXT,
+        "on rank %d, the columns of the off-diagonal block are not ascending or include its own columns", rank));
+  PetscCall(SpMVHaloAgree(comm, cudaSuccess, reason));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Each column is a message; receives are posted first */
+static int SpMVHaloExchange_MPI(void *ctx, PetscBool reverse, int columns, PetscScalar *sent, PetscScalar *received)
+{
+  const SpMVHaloCore *core     = (const SpMVHaloCore *)ctx;
+  const SpMVHalo      halo     = core->of;
+  const SpMVHaloList *list[2]  = {&halo->receive, &halo->send};
+  PetscScalar        *array[2] = {received, sent};
+  MPI_Request        *request  = core->request;
+  int                 error    = MPI_SUCCESS;
+
+  for (int part = 0; part < 2 * columns; part++) {
+    const PetscBool     sends = (PetscBool)(part >= columns);
+    const SpMVHaloList *l     = list[sends ^ reverse];
+    PetscScalar        *a     = array[sends ^ reverse] + (size_t)(part % columns) * (size_t)l->start[l->peers];
+
+    for (int k = 0; k < l->peers && !error; k++, request++) {
+      /* SpMVCudaHaloCreate() has rejected larger ones */
+      const PetscMPIInt count = (PetscMPIInt)(l->start[k + 1] - l->start[k]);
+
+      if (sends)
+        error = MPI_Isend(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request);
+      else
+        error = MPI_Irecv(a + l->start[k], count, MPIU_SCALAR, l->rank[k], halo->tag, halo->comm, request);
+    }
+  }
+  if (!error) error = MPI_Waitall((PetscMPIInt)(request - core->request), core->request, MPI_STATUSES_IGNORE);
+  return error;
 }
 
 /* Collective, even after errors on this rank: no rank may free memory that another rank still has mapped */
@@ -85,13 +101,7 @@ static PetscErrorCode SpMVHaloDestroyCore(SpMVHalo halo, SpMVHaloCore *core, cud
 
   PetscFunctionBegin;
   *error = cudaSuccess;
-  for (int k = 0; k < 2; k++) {
-    for (PetscMPIInt r = 0; core->request[k] && r < core->requests * (core == &halo->several ? SPMV_HALO_COLUMNS : 1);
-         r++) {
-      if (core->request[k][r] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&core->request[k][r]));
-    }
-    PetscCall(PetscFree(core->request[k]));
-  }
+  PetscCall(PetscFree(core->request));
   if (halo->transport == SPMV_TRANSPORT_PEER) {
     if (core->core) *error = SpMVCudaHaloClose(core->core);
     PetscCallMPI(MPI_Barrier(halo->comm));
@@ -158,17 +168,26 @@ static PetscErrorCode SpMVHaloTry(SpMVHalo halo, SpMVTransport transport, SpMVHa
   if (reason[0]) {
     PetscCall(SpMVHaloDestroyCore(halo, core, &error));
     if (error != cudaSuccess) (void)cudaGetLastError();
-  } else if (transport == SPMV_TRANSPORT_HOST)
-    PetscCall(SpMVAgree(halo->comm, SpMVHaloSetUpRequests(halo, columns, core)));
+  } else if (transport == SPMV_TRANSPORT_HOST) {
+    const size_t requests = (size_t)(halo->send.peers + halo->receive.peers) * (size_t)columns;
+
+    PetscCall(SpMVAgreeOnMemory(halo->comm, requests * sizeof(*core->request), &core->request));
+    core->of = halo;
+    SpMVCudaHaloSetExchange(core->core, SpMVHaloExchange_MPI, core);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Takes the first transport that works of those that `type` allows. The text says why it is none before it */
 static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
 {
-  char        reason[SPMV_HALO_TEXT] = "", peer[SPMV_HALO_TEXT] = "", why[2 * SPMV_HALO_TEXT + 64] = "", amount[96];
-  PetscInt64  local, sum;
-  PetscMPIInt rank, peers, host;
-  int         devices;
+  const SpMVHaloType types[SPMV_TRANSPORTS]    = {SPMV_HALO_PEER, SPMV_HALO_NCCL, SPMV_HALO_HOST};
+  char               name[SPMV_TRANSPORTS][32] = {"GPU to GPU", "NCCL", "MPI on host arrays"}, amount[96];
+  char               peer[SPMV_HALO_TEXT] = "", reason[SPMV_HALO_TEXT] = "", why[2 * SPMV_HALO_TEXT + 64] = "";
+  PetscInt64         local, sum;
+  PetscMPIInt        rank, peers, host = !use_gpu_aware_mpi;
+  PetscBool          none, same;
+  int                devices;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(halo->comm, &rank));
@@ -176,6 +195,7 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   peers = PetscMax(halo->send.peers, halo->receive.peers);
   PetscCallMPI(MPI_Allreduce(&local, &sum, 1, MPIU_INT64, MPI_SUM, halo->comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &peers, 1, MPI_INT, MPI_MAX, halo->comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, halo->comm));
   PetscCall(PetscSNPrintf(amount, sizeof(amount), "at most %d peer%s, %" PetscInt64_FMT " values sent", peers,
                           peers == 1 ? "" : "s", sum));
   if (!sum) {
@@ -190,50 +210,30 @@ static PetscErrorCode SpMVHaloSetUp(SpMVHalo halo, SpMVHaloType type)
   else
     PetscCall(PetscSNPrintf(reason, sizeof(reason), "rank %d has no GPU", rank));
   PetscCall(SpMVHaloAgree(halo->comm, cudaSuccess, reason));
-  /* If neither peer access nor NCCL is available, PETSc's own scatter is fastest if MPI supports device arrays */
-  host = !reason[0] && (type == SPMV_HALO_HOST || !use_gpu_aware_mpi);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, halo->comm));
-
-  if (!reason[0] && (type == SPMV_HALO_AUTO || type == SPMV_HALO_PEER)) {
-    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_PEER, &halo->one, reason));
+  none = (PetscBool) !!reason[0];
+  for (int t = 0; t < SPMV_TRANSPORTS; t++) {
+    if (type != types[t] && type != SPMV_HALO_AUTO) continue;
+    /* PETSc's own scatter is faster than host arrays if MPI supports device arrays */
+    if (type == SPMV_HALO_AUTO && t == SPMV_TRANSPORT_HOST && (none || !host)) continue;
+    if (!none) PetscCall(SpMVHaloTry(halo, (SpMVTransport)t, &halo->one, reason));
     if (!reason[0]) {
-      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "GPU to GPU, %s", amount));
+      const int v = halo->link->version;
+
+      if (t == SPMV_TRANSPORT_NCCL)
+        PetscCall(PetscSNPrintf(name[t], sizeof(name[t]), "NCCL %d.%d.%d", v / 10000, v / 100 % 100, v % 100));
+      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "%s, %s%s", name[t], amount, why));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(PetscStrncpy(peer, reason, sizeof(peer)));
-    PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s)", peer));
-  }
-  if ((peer[0] || !reason[0]) && (type == SPMV_HALO_AUTO || type == SPMV_HALO_NCCL)) {
-    const int *v = &halo->link->version;
-
-    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_NCCL, &halo->one, reason));
-    if (!reason[0]) {
-      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "NCCL %d.%d.%d, %s%s", *v / 10000, *v / 100 % 100,
-                              *v % 100, amount, why));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-  }
-  if (reason[0]) {
-    PetscBool same;
-
     PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type],
                reason);
+    PetscCall(PetscInfo(NULL, "No exchange by %s: %s\n", name[t], reason));
+    if (t == SPMV_TRANSPORT_HOST) break;
+    if (t == SPMV_TRANSPORT_PEER) PetscCall(PetscStrncpy(peer, reason, sizeof(peer)));
     PetscCall(PetscStrcmp(peer, reason, &same));
-    if (same || !peer[0])
-      PetscCall(PetscSNPrintf(why, sizeof(why), " (neither peer nor NCCL: %s)", reason));
+    if (same)
+      PetscCall(PetscSNPrintf(why, sizeof(why), " (%s: %s)", t ? "neither peer nor NCCL" : "not peer", reason));
     else
       PetscCall(PetscSNPrintf(why, sizeof(why), " (not peer: %s; not NCCL: %s)", peer, reason));
-    PetscCall(PetscInfo(NULL, "Transports that are not available:%s\n", why));
-  }
-  if (host) {
-    PetscCall(SpMVHaloTry(halo, SPMV_TRANSPORT_HOST, &halo->one, reason));
-    if (!reason[0]) {
-      PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "MPI on host arrays, %s%s", amount, why));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-    PetscCheck(type == SPMV_HALO_AUTO, halo->comm, PETSC_ERR_SUP_SYS, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type],
-               reason);
-    PetscCall(PetscInfo(NULL, "No exchange through pinned memory: %s\n", reason));
   }
   halo->petsc = PETSC_TRUE;
   PetscCall(PetscSNPrintf(halo->text, sizeof(halo->text), "PETSc's VecScatter, %s%s", amount, why));
@@ -256,7 +256,7 @@ PetscErrorCode SpMVHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt nhalo, c
     PetscCall(PetscStrncpy(h->text, "PETSc's VecScatter", sizeof(h->text)));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(SpMVHaloListsCreate(h->comm, cmap, nhalo, garray, &h->send, &h->receive, reason));
+  PetscCall(SpMVHaloListsCreate(h->comm, cmap, nhalo, garray, &h->lists, &h->send, &h->receive, reason));
   if (reason[0]) {
     h->petsc = PETSC_TRUE;
     PetscCheck(type == SPMV_HALO_AUTO, h->comm, PETSC_ERR_SUP, "-mat_spmv_halo %s: %s", SpMVHaloTypes[type], reason);
@@ -283,8 +283,7 @@ PetscErrorCode SpMVHaloDestroy(SpMVHalo *halo)
     PetscCall(SpMVHaloDestroyCore(h, core, &error));
     if (first == cudaSuccess) first = error;
   }
-  PetscCall(SpMVHaloListDestroy(&h->send));
-  PetscCall(SpMVHaloListDestroy(&h->receive));
+  PetscCall(PetscSFDestroy(&h->lists));
   if (h->link) SpMVHaloLinkDereference(h->link);
   PetscCall(PetscCommDestroy(&h->comm));
   PetscCall(PetscFree(h));

@@ -11,6 +11,7 @@
 
 #include "mat/impls/spmv/matspmv.h"
 #include "core/cuda/halo/halo.h"
+#include <petscsf.h>
 
 typedef struct _n_SpMVHalo *SpMVHalo;
 
@@ -45,11 +46,11 @@ PETSC_INTERN PetscErrorCode SpMVHaloGetComm(MPI_Comm, SpMVTransport, SpMVCudaCom
 /* If a call has failed on one rank, all ranks get the reason. Collective */
 PETSC_INTERN PetscErrorCode SpMVHaloAgree(MPI_Comm, cudaError_t, char reason[SPMV_HALO_TEXT]);
 
-/* Creates only the lists, which needs no device. Collective. `reason` is the same on all ranks; if it is not empty, the
-   lists cannot be used */
+/* Creates only the lists, which needs no device. They are valid as long as the PetscSF. Collective. `reason` is the same
+   on all ranks; if it is not empty, the lists cannot be used */
 PETSC_INTERN PetscErrorCode SpMVHaloListsCreate(MPI_Comm, PetscLayout cmap, PetscInt nhalo, const PetscInt garray[],
-                                                SpMVHaloList *send, SpMVHaloList *receive, char reason[SPMV_HALO_TEXT]);
-PETSC_INTERN PetscErrorCode SpMVHaloListDestroy(SpMVHaloList *);
+                                                PetscSF *, SpMVHaloList *send, SpMVHaloList *receive,
+                                                char reason[SPMV_HALO_TEXT]);
 
 /* transport.c: the transports of a communicator, which holds a reference; the caller of LinkGet gets another */
 typedef struct _n_SpMVHaloLink *SpMVHaloLink;

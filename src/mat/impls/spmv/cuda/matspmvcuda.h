@@ -10,7 +10,7 @@
     seq.c            copies and products of sequential matrices
     cusparse/factor.c, values.c, pattern.c   triangular solves; AIJCUSPARSE's values and pattern
     cusparse/parent.c  AIJCUSPARSE's own products
-    halo.c           exchange of the halo, over halolists.c and transport.c
+    halo.c           exchange of the halo, over transport.c
     operands.c       arrays and copies of vectors
 */
 #pragma once

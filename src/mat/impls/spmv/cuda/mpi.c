@@ -77,8 +77,7 @@ static PetscErrorCode SpMVMultPlanLaunchTranspose(const SpMVMultPlan *plan, SpMV
 /*
   The diagonal block's product runs while the halo arrives, followed by the off-diagonal block's product. With peers,
   the diagonal block's kernel may send to them, and may also receive from them and add the off-diagonal block's product.
-  The halos of several columns are exchanged SPMV_HALO_COLUMNS at a time. An exchange at the same time as their product
-  needs a second stream, which costs more than a short product hides.
+  The halos of several columns are exchanged SPMV_HALO_COLUMNS at a time.
 
   If this rank cannot multiply, it exchanges nevertheless, because the other ranks count on it. SpMVCudaMult() fails
   before it launches the kernel that exchanges, or because the device has failed. After that, and after an error of the
@@ -86,9 +85,8 @@ static PetscErrorCode SpMVMultPlanLaunchTranspose(const SpMVMultPlan *plan, SpMV
 */
 PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *plan, SpMVCudaProduct p, cudaStream_t stream)
 {
-  const PetscReal       least = 8000000; /* entries times columns: their product takes 20 us on an H200 */
-  const SpMVCudaColumns c     = p.columns ? *p.columns : (SpMVCudaColumns){0, 0, 0, 1};
-  PetscErrorCode        ierr  = PETSC_SUCCESS;
+  const SpMVCudaColumns c    = p.columns ? *p.columns : (SpMVCudaColumns){0, 0, 0, 1};
+  PetscErrorCode        ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (!plan->exchange) {
@@ -101,15 +99,13 @@ PetscErrorCode SpMVMultPlanLaunch(const SpMVMultPlan *plan, SpMVCudaProduct p, c
   p.receives = plan->receives;
   if (plan->transpose) ierr = SpMVMultPlanLaunchTranspose(plan, p, stream);
   for (PetscInt64 first = 0; first < c.count && !plan->transpose; first += SPMV_HALO_COLUMNS) {
-    const int       n       = (int)PetscMin(SPMV_HALO_COLUMNS, c.count - first);
-    const PetscBool overlap = (PetscBool)(p.columns && !first && plan->nonzeros[0] * (PetscReal)c.count >= least);
-    SpMVCudaColumns part    = {plan->ld, c.ldy, c.ldy, n};
-    PetscScalar    *y       = p.y + first * c.ldy;
+    const int       n    = (int)PetscMin(SPMV_HALO_COLUMNS, c.count - first);
+    SpMVCudaColumns part = {plan->ld, c.ldy, c.ldy, n};
+    PetscScalar    *y    = p.y + first * c.ldy;
 
     if (plan->sends) ierr = SpMVMultPlanBlock(plan, 0, p, stream);
     if (!plan->sends || ierr)
-      PetscCall(
-          SpMVHaloCheck(plan->halo, SpMVCudaHaloBegin(plan->exchange, n, p.x + first * c.ldx, c.ldx, overlap, stream)));
+      PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloBegin(plan->exchange, n, p.x + first * c.ldx, c.ldx, stream)));
     if (!plan->sends && !first) ierr = SpMVMultPlanBlock(plan, 0, p, stream);
     if (!plan->receives || ierr) PetscCall(SpMVHaloCheck(plan->halo, SpMVCudaHaloEnd(plan->exchange, stream)));
     if (plan->received && !plan->receives && !ierr)
