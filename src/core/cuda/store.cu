@@ -111,12 +111,7 @@ cudaError_t SpMVCudaMult(SpMVCudaStore store, SpMVCudaProduct p, cudaStream_t st
 
 PetscBool SpMVCudaSends(SpMVCudaStore store)
 {
-  const Product p = {SPMVCUDA_MULT, {}};
-  KernelCall    call;
-  if (!store->For(FUSED, p, &call) || !call.grid) return PETSC_FALSE;
-  if (call.kernel->Load() == cudaSuccess) return PETSC_TRUE;
-  ForgetErrors();
-  return PETSC_FALSE;
+  return store->WarpsOf(FUSED) ? PETSC_TRUE : PETSC_FALSE;
 }
 
 // ------------------------------------------------------------------------------------------------ the rest

@@ -13,8 +13,8 @@ namespace spmv {
 struct Dots; // epilogue.cuh
 
 // What a store may have a kernel for: a product; one with an exchange; products with inner products, without and with an
-// exchange; a product with each column of a matrix
-enum Use { MULT, FUSED, DOTS, FUSED_DOTS, EACH, USES };
+// exchange
+enum Use { MULT, FUSED, DOTS, FUSED_DOTS, USES };
 __host__ __device__ constexpr bool HasExchange(Use use)
 {
   return use == FUSED || use == FUSED_DOTS;

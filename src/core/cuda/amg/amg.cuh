@@ -33,13 +33,6 @@ namespace spmv {
 
 constexpr int BLOCK = 256, LANES = 8; // lanes that share a row
 
-__device__ __forceinline__ Scalar FromReal(PetscReal a)
-{
-  Scalar s = Num::zero();
-  memcpy((void *)&s, &a, sizeof(a));
-  return s;
-}
-
 static __global__ void narrow(int64_t count, const int64_t *from, PetscInt *to)
 {
   const int64_t k = Thread();

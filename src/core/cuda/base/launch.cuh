@@ -135,7 +135,6 @@ public:
   {
     SPMV_TRY(Load());
     void *arguments[] = {const_cast<void *>(args), &form, &v.x, &v.z, &v.y};
-#if CUDART_VERSION >= 12030
     if (early) {
       cudaLaunchAttribute attribute                        = {};
       cudaLaunchConfig_t  config                           = {};
@@ -149,7 +148,6 @@ public:
       config.numAttrs                                      = 1;
       return cudaLaunchKernelExC(&config, code, arguments);
     }
-#endif
     return cudaLaunchKernel(code, dim3(grid), dim3(block), arguments, shared, stream);
   }
 

@@ -1,7 +1,8 @@
 /*
   The memory pools for the arrays of stores and of their set-up.
 */
-#include "prepare.cuh"
+#include "memory.cuh"
+#include "tuning.cuh"
 #include <cstdint>
 #include <dlfcn.h>
 #include <mutex>
@@ -79,15 +80,6 @@ cudaError_t PoolKeep(bool all)
   if (device >= DEVICES) return cudaSuccess;
   std::lock_guard<std::mutex> lock(creating);
   return pools[device].memory ? pools[device].Keep(all) : cudaSuccess;
-}
-
-cudaError_t PoolPrepare()
-{
-  cudaStream_t stream;
-  SPMV_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  const cudaError_t error = Scratch<char>(stream).Alloc(1);
-  (void)cudaStreamDestroy(stream);
-  return error;
 }
 
 cudaError_t PoolFinalize()

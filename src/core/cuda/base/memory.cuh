@@ -253,14 +253,12 @@ private:
   cudaError_t GetId(cudaStream_t stream, unsigned long long *id) const
   {
     *id = 0;
-#if CUDART_VERSION >= 12000
     if (stream && stream != cudaStreamLegacy) {
       bool captured;
       SPMV_TRY(IsCaptured(stream, &captured));
       if (!captured) return cudaStreamGetId(stream, id);
       if (stream == last) *id = last_id; // the call is not permitted, and the caller orders a captured stream
     }
-#endif
     return cudaSuccess;
   }
   cudaError_t Change(cudaStream_t stream, bool thorough)

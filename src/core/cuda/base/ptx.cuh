@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cuda_pipeline_primitives.h>
 
 namespace spmv {
 
@@ -30,65 +31,47 @@ __device__ __forceinline__ unsigned BlockIndex()
 }
 
 /*
-  Loads in assembly, which the compiler may not move. Stream() is for values; it must not be moved down to their use.
-  Fresh() is for data that other thread blocks or devices write; it must not be moved up to a place before they are
-  written
+  Loads of values, in assembly: the compiler must not move them down to their use
 */
-#define SPMV_LOADS(name, how, type, letter, bits)                                                          \
-  __device__ __forceinline__ type name(const type *p)                                                      \
-  {                                                                                                        \
-    type v;                                                                                                \
-    asm volatile("ld.global." how "." bits " %0, [%1];" : "=" letter(v) : "l"(p));                         \
-    return v;                                                                                              \
-  }                                                                                                        \
-  __device__ __forceinline__ void name(const type *p, type &a, type &b)                                    \
-  {                                                                                                        \
-    asm volatile("ld.global." how ".v2." bits " {%0, %1}, [%2];" : "=" letter(a), "=" letter(b) : "l"(p)); \
-  }
-SPMV_LOADS(Stream, "cs", double, "d", "f64")
-SPMV_LOADS(Stream, "cs", float, "f", "f32")
-SPMV_LOADS(Fresh, "relaxed.gpu", double, "d", "f64")
-SPMV_LOADS(Fresh, "relaxed.gpu", float, "f", "f32")
-SPMV_LOADS(FreshSystem, "relaxed.sys", double, "d", "f64")
-SPMV_LOADS(FreshSystem, "relaxed.sys", float, "f", "f32")
-#undef SPMV_LOADS
-
-__device__ __forceinline__ void StoreRelaxed(double *p, double v)
-{
-  asm volatile("st.relaxed.gpu.global.f64 [%0], %1;" ::"l"(p), "d"(v) : "memory");
-}
-__device__ __forceinline__ void StoreRelaxed(float *p, float v)
-{
-  asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(p), "f"(v) : "memory");
-}
-__device__ __forceinline__ void StoreRelaxed(unsigned *p, unsigned v)
-{
-  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-}
-
-// Stream(marks & 1 << bit ? p : q) as two loads, one of which is not executed, where all lanes of a warp choose alike:
-// choosing an address would take several instructions. Without ALWAYS, only for bits that are in `has`, otherwise 0
-#define SPMV_LOADS(type, letter, bits)                                                                              \
-  template <bool ALWAYS>                                                                                            \
-  __device__ __forceinline__ type StreamEither(unsigned marks, unsigned has, int bit, const type *p, const type *q) \
-  {                                                                                                                 \
-    type v = 0;                                                                                                     \
-    if (ALWAYS)                                                                                                     \
-      asm volatile("{.reg .pred P; .reg .b32 m; and.b32 m, %1, %4; setp.ne.u32 P, m, 0; @P ld.global.cs." bits      \
-                   " %0, [%2]; @!P ld.global.cs." bits " %0, [%3];}"                                                \
-                   : "=" letter(v)                                                                                  \
-                   : "r"(marks), "l"(p), "l"(q), "r"(1u << bit));                                                   \
-    else                                                                                                            \
-      asm volatile("{.reg .pred P, Q; .reg .b32 m; and.b32 m, %1, %5; setp.ne.u32 P, m, 0; and.b32 m, %2, %5; "     \
-                   "setp.ne.u32 Q, m, 0;"                                                                           \
-                   "@P ld.global.cs." bits " %0, [%3]; @Q ld.global.cs." bits " %0, [%4];}"                         \
-                   : "+" letter(v)                                                                                  \
-                   : "r"(marks & has), "r"(~marks & has), "l"(p), "l"(q), "r"(1u << bit));                          \
-    return v;                                                                                                       \
+#define SPMV_LOADS(type, letter, bits)                                                                \
+  __device__ __forceinline__ type Stream(const type *p)                                               \
+  {                                                                                                   \
+    type v;                                                                                           \
+    asm volatile("ld.global.cs." bits " %0, [%1];" : "=" letter(v) : "l"(p));                         \
+    return v;                                                                                         \
+  }                                                                                                   \
+  __device__ __forceinline__ void Stream(const type *p, type &a, type &b)                             \
+  {                                                                                                   \
+    asm volatile("ld.global.cs.v2." bits " {%0, %1}, [%2];" : "=" letter(a), "=" letter(b) : "l"(p)); \
   }
 SPMV_LOADS(double, "d", "f64")
 SPMV_LOADS(float, "f", "f32")
 #undef SPMV_LOADS
+
+/*
+  Loads and stores of numbers that other thread blocks, or with System other devices, write or read at the same time.
+  They imply no order. A load must not be moved up to a place before the number is written
+*/
+#define SPMV_RELAXED(type, letter, bits, Load, Store, scope)                                       \
+  __device__ __forceinline__ type Load(const type *p)                                              \
+  {                                                                                                \
+    type v;                                                                                        \
+    asm volatile("ld.relaxed." scope ".global." bits " %0, [%1];" : "=" letter(v) : "l"(p));       \
+    return v;                                                                                      \
+  }                                                                                                \
+  __device__ __forceinline__ void Store(type *p, type v)                                           \
+  {                                                                                                \
+    asm volatile("st.relaxed." scope ".global." bits " [%0], %1;" ::"l"(p), letter(v) : "memory"); \
+  }
+#define SPMV_RELAXED_SCOPES(type, letter, bits)                \
+  SPMV_RELAXED(type, letter, bits, Fresh, StoreRelaxed, "gpu") \
+  SPMV_RELAXED(type, letter, bits, LoadRelaxedSystem, StoreRelaxedSystem, "sys")
+SPMV_RELAXED_SCOPES(double, "d", "f64")
+SPMV_RELAXED_SCOPES(float, "f", "f32")
+SPMV_RELAXED_SCOPES(unsigned, "r", "u32")
+SPMV_RELAXED_SCOPES(uint64_t, "l", "u64")
+#undef SPMV_RELAXED_SCOPES
+#undef SPMV_RELAXED
 
 // A load from shared memory that other threads of the block may be changing with atomic operations
 __device__ __forceinline__ int LoadShared(const int *p)
@@ -149,23 +132,11 @@ SPMV_LOADS(double, "d", "f64")
 SPMV_LOADS(float, "f", "f32")
 #undef SPMV_LOADS
 
-// Copies one number to shared memory without a register. The calling thread may read it after AwaitCopies(), the other
-// threads of the warp after a __syncwarp() that follows it
-__device__ __forceinline__ void CopyAsync(double *shared, const double *p)
+// Copies 4, 8 or 16 bytes to shared memory without a register; 16 bypass the L1 cache. The calling thread may read them
+// after AwaitCopies(), the other threads of the warp after a __syncwarp() that follows it
+template <class T> __device__ __forceinline__ void CopyAsync(T *shared, const T *p)
 {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p)
-               : "memory");
-}
-__device__ __forceinline__ void CopyAsync(float *shared, const float *p)
-{
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p)
-               : "memory");
-}
-// Copies 16 bytes, bypassing the L1 cache
-__device__ __forceinline__ void CopyAsync16(void *shared, const void *p)
-{
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(p)
-               : "memory");
+  __pipeline_memcpy_async(shared, p, sizeof(T));
 }
 __device__ __forceinline__ void AwaitCopies()
 {
@@ -266,34 +237,6 @@ __device__ __forceinline__ void AcquireArrived(unsigned *arrived)
 __device__ __forceinline__ void StoreReleaseSystem(unsigned *p, unsigned value)
 {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
-}
-__device__ __forceinline__ void StoreRelaxedSystem(unsigned *p, unsigned value)
-{
-  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
-}
-__device__ __forceinline__ void StoreRelaxedSystem(uint64_t *p, uint64_t value)
-{
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory");
-}
-__device__ __forceinline__ void StoreRelaxedSystem(double *p, double value)
-{
-  asm volatile("st.relaxed.sys.global.f64 [%0], %1;" ::"l"(p), "d"(value) : "memory");
-}
-__device__ __forceinline__ void StoreRelaxedSystem(float *p, float value)
-{
-  asm volatile("st.relaxed.sys.global.f32 [%0], %1;" ::"l"(p), "f"(value) : "memory");
-}
-__device__ __forceinline__ uint64_t LoadRelaxedSystem(const uint64_t *p)
-{
-  uint64_t value;
-  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
-  return value;
-}
-__device__ __forceinline__ unsigned LoadRelaxedSystem(const unsigned *p)
-{
-  unsigned value;
-  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
-  return value;
 }
 __device__ __forceinline__ void AcquireSystem()
 {

@@ -62,15 +62,7 @@ template <class R, class... Policy> __device__ __forceinline__ Complex<R> Stream
 }
 template <class R> __device__ __forceinline__ Complex<R> Fresh(const Complex<R> *p)
 {
-  Complex<R> v;
-  Fresh((const R *)p, v.re, v.im);
-  return v;
-}
-
-template <class R> __device__ __forceinline__ void CopyAsync(Complex<R> *shared, const Complex<R> *p)
-{
-  CopyAsync(&shared->re, &p->re);
-  CopyAsync(&shared->im, &p->im);
+  return {Fresh(&p->re), Fresh(&p->im)};
 }
 
 /*
@@ -80,146 +72,123 @@ template <class R> __device__ __forceinline__ void CopyAsync(Complex<R> *shared,
 */
 constexpr uint32_t ABSENT = 0x7ff5c0de;
 
-template <class S> struct Traits { // real
+template <class S> constexpr bool IS_REAL = std::is_floating_point_v<S>;
+
+template <class S> __host__ __device__ __forceinline__ auto RealPart(S a)
+{
+  if constexpr (IS_REAL<S>)
+    return a;
+  else
+    return a.re;
+}
+template <class S> __host__ __device__ __forceinline__ auto ImagPart(S a)
+{
+  if constexpr (IS_REAL<S>)
+    return S(0);
+  else
+    return a.im;
+}
+// f of a real number, or of both parts of a complex one
+template <class S, class F> __device__ __forceinline__ S EachReal(S a, F f)
+{
+  if constexpr (IS_REAL<S>)
+    return f(a);
+  else
+    return {f(a.re), f(a.im)};
+}
+
+template <class S> struct Traits {
   static __host__ __device__ S zero()
   {
-    return S(0);
+    return S{};
   }
   static __device__ S fma(S a, S x, S d)
   {
-    return ::fma(a, x, d);
+    if constexpr (IS_REAL<S>)
+      return ::fma(a, x, d);
+    else
+      return {::fma(a.re, x.re, ::fma(-a.im, x.im, d.re)), ::fma(a.re, x.im, ::fma(a.im, x.re, d.im))};
   }
   static __device__ S add(S a, S b)
   {
-    return a + b;
+    if constexpr (IS_REAL<S>)
+      return a + b;
+    else
+      return {a.re + b.re, a.im + b.im};
   }
   static __device__ S sub(S a, S b)
   {
-    return a - b;
+    if constexpr (IS_REAL<S>)
+      return a - b;
+    else
+      return {a.re - b.re, a.im - b.im};
   }
   static __device__ S conj(S a)
   {
+    if constexpr (!IS_REAL<S>) a.im = -a.im;
     return a;
   }
   static __device__ S shfl(S a, int lane)
   {
-    return __shfl_sync(ALL, a, lane);
+    return EachReal(a, [=](auto part) { return __shfl_sync(ALL, part, lane); });
   }
   static __device__ S down(S a, int by)
   {
-    return __shfl_down_sync(ALL, a, by);
+    return EachReal(a, [=](auto part) { return __shfl_down_sync(ALL, part, by); });
   }
   static __device__ S exchange(S a, int by)
   {
-    return __shfl_xor_sync(ALL, a, by);
+    return EachReal(a, [=](auto part) { return __shfl_xor_sync(ALL, part, by); });
   }
-  // see StreamEither()
-  template <bool ALWAYS> static __device__ S either(unsigned marks, unsigned has, int bit, const S *p, const S *q)
+  // a number as one vector, so that it is loaded as a whole
+  using Vector = std::conditional_t<IS_REAL<S>, S, std::conditional_t<sizeof(S) == 16, double2, float2>>;
+  static __device__ S from(Vector v)
   {
-    return StreamEither<ALWAYS>(marks, has, bit, p, q);
+    if constexpr (IS_REAL<S>)
+      return v;
+    else
+      return {v.x, v.y};
   }
   static __device__ S keep(const S *p) // for values that other threads will read again
   {
-    return __ldg(p);
+    return from(__ldg((const Vector *)p));
   }
   static __device__ S ordered(const S *p) // like LoadOrdered()
   {
-    return LoadOrdered(p);
+    return from(LoadOrdered((const Vector *)p));
   }
   static __device__ bool same(S a, S b) // bitwise: -0 is not 0
   {
-    if constexpr (sizeof(S) == 8)
+    if constexpr (!IS_REAL<S>)
+      return Traits<decltype(a.re)>::same(a.re, b.re) && Traits<decltype(a.re)>::same(a.im, b.im);
+    else if constexpr (sizeof(S) == 8)
       return __double_as_longlong(a) == __double_as_longlong(b);
     else
       return __float_as_int(a) == __float_as_int(b);
   }
   static __host__ __device__ S absent()
   {
-    const std::conditional_t<sizeof(S) == 8, uint64_t, uint32_t> bits = (decltype(bits))ABSENT << (8 * sizeof(S) - 32);
-    S                                                            a;
-    memcpy(&a, &bits, sizeof(a));
+    using R                                                           = decltype(RealPart(S()));
+    const std::conditional_t<sizeof(R) == 8, uint64_t, uint32_t> bits = (decltype(bits))ABSENT << (8 * sizeof(R) - 32);
+    S                                                            a{};
+    memcpy(&a, &bits, sizeof(bits));
     return a;
   }
   static __host__ __device__ bool is_absent(S a)
   {
-    std::conditional_t<sizeof(S) == 8, uint64_t, uint32_t> bits;
-    memcpy(&bits, &a, sizeof(a));
-    return (uint32_t)(bits >> (8 * sizeof(S) - 32)) == ABSENT;
+    const auto                                                real = RealPart(a);
+    std::conditional_t<sizeof(real) == 8, uint64_t, uint32_t> bits;
+    memcpy(&bits, &real, sizeof(real));
+    return (uint32_t)(bits >> (8 * sizeof(real) - 32)) == ABSENT;
   }
   static __device__ S present(S a) // returns a, or a different NaN if a looks absent
   {
-    if constexpr (sizeof(S) == 8)
+    if constexpr (!IS_REAL<S>)
+      return {Traits<decltype(a.re)>::present(a.re), a.im};
+    else if constexpr (sizeof(S) == 8)
       return __hiloint2double(__double2hiint(a) + is_absent(a), __double2loint(a));
     else
       return __int_as_float(__float_as_int(a) + is_absent(a));
-  }
-};
-
-template <class R> struct Traits<Complex<R>> {
-  using S = Complex<R>;
-  using T = Traits<R>;
-  static __host__ __device__ S zero()
-  {
-    return {R(0), R(0)};
-  }
-  static __device__ S fma(S a, S x, S d)
-  {
-    return {::fma(a.re, x.re, ::fma(-a.im, x.im, d.re)), ::fma(a.re, x.im, ::fma(a.im, x.re, d.im))};
-  }
-  static __device__ S add(S a, S b)
-  {
-    return {a.re + b.re, a.im + b.im};
-  }
-  static __device__ S sub(S a, S b)
-  {
-    return {a.re - b.re, a.im - b.im};
-  }
-  static __device__ S conj(S a)
-  {
-    return {a.re, -a.im};
-  }
-  static __device__ S shfl(S a, int lane)
-  {
-    return {T::shfl(a.re, lane), T::shfl(a.im, lane)};
-  }
-  static __device__ S down(S a, int by)
-  {
-    return {T::down(a.re, by), T::down(a.im, by)};
-  }
-  static __device__ S exchange(S a, int by)
-  {
-    return {T::exchange(a.re, by), T::exchange(a.im, by)};
-  }
-  template <bool ALWAYS> static __device__ S either(unsigned marks, unsigned has, int bit, const S *p, const S *q)
-  {
-    return ALWAYS || has >> bit & 1 ? Stream(marks >> bit & 1 ? p : q) : zero();
-  }
-  using Pair = std::conditional_t<sizeof(R) == 8, double2, float2>;
-  static __device__ S keep(const S *p)
-  {
-    const Pair v = __ldg((const Pair *)p);
-    return {v.x, v.y};
-  }
-  static __device__ S ordered(const S *p)
-  {
-    const Pair v = LoadOrdered((const Pair *)p);
-    return {v.x, v.y};
-  }
-  static __device__ bool same(S a, S b)
-  {
-    return T::same(a.re, b.re) && T::same(a.im, b.im);
-  }
-  static __host__ __device__ S absent()
-  {
-    return {T::absent(), R(0)};
-  }
-  static __host__ __device__ bool is_absent(S a)
-  {
-    return T::is_absent(a.re);
-  }
-  static __device__ S present(S a)
-  {
-    return {T::present(a.re), a.im};
   }
 };
 using Num = Traits<Scalar>;
@@ -250,73 +219,53 @@ __device__ __forceinline__ void Write(Scalar *p, Scalar a)
 // ------------------------------------------------------------------------------------------------ arithmetic of
 // epilogues and Krylov methods
 
-__device__ __forceinline__ bool IsBad(PetscReal a) // Inf or NaN
+template <class S> __device__ __forceinline__ bool IsBad(S a) // Inf or NaN
 {
-  return !(a - a == PetscReal(0));
+  const auto re = RealPart(a), im = ImagPart(a);
+  return !(re - re == 0 && im - im == 0);
 }
-__device__ __forceinline__ PetscReal RealPart(PetscReal a)
+template <class S> __device__ __forceinline__ PetscReal Magnitude(S a)
 {
-  return a;
-}
-template <class R> __device__ __forceinline__ R RealPart(Complex<R> a)
-{
-  return a.re;
-}
-__device__ __forceinline__ PetscReal ImagPart(PetscReal)
-{
-  return 0;
-}
-template <class R> __device__ __forceinline__ R ImagPart(Complex<R> a)
-{
-  return a.im;
-}
-__device__ __forceinline__ bool IsBad(const Complex<PetscReal> &a)
-{
-  return IsBad(a.re) || IsBad(a.im);
-}
-__device__ __forceinline__ PetscReal Magnitude(PetscReal a)
-{
-  return fabs(a);
-}
-template <class R> __device__ __forceinline__ R Magnitude(Complex<R> a)
-{
-  return hypot(a.re, a.im);
+  if constexpr (IS_REAL<S>)
+    return fabs(a);
+  else
+    return hypot(a.re, a.im);
 }
 __device__ __forceinline__ bool IsZero(Scalar a)
 {
   return RealPart(a) == 0 && ImagPart(a) == 0;
 }
-__device__ __forceinline__ PetscReal Multiplied(PetscReal a, PetscReal b)
+template <class S> __device__ __forceinline__ S Multiplied(S a, S b)
 {
-  return a * b;
+  if constexpr (IS_REAL<S>)
+    return a * b;
+  else
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
-template <class R> __device__ __forceinline__ Complex<R> Multiplied(Complex<R> a, Complex<R> b)
+template <class S> __device__ __forceinline__ S Negated(S a)
 {
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  return EachReal(a, [](auto part) { return -part; });
 }
-__device__ __forceinline__ PetscReal Negated(PetscReal a)
+// Complex numbers by Smith's method, which has no intermediate overflow
+template <class S> __device__ __forceinline__ S Divided(S a, S b)
 {
-  return -a;
-}
-template <class R> __device__ __forceinline__ Complex<R> Negated(Complex<R> a)
-{
-  return {-a.re, -a.im};
-}
-__device__ __forceinline__ PetscReal Divided(PetscReal a, PetscReal b)
-{
-  return a / b;
-}
-// Smith's method, which has no intermediate overflow
-template <class R> __device__ Complex<R> Divided(Complex<R> a, Complex<R> b)
-{
-  if (fabs(b.re) >= fabs(b.im)) {
-    const R q = b.im / b.re, d = b.re + b.im * q;
+  if constexpr (IS_REAL<S>)
+    return a / b;
+  else if (fabs(b.re) >= fabs(b.im)) {
+    const auto q = b.im / b.re, d = b.re + b.im * q;
     return {(a.re + a.im * q) / d, (a.im - a.re * q) / d};
+  } else {
+    const auto q = b.re / b.im, d = b.re * q + b.im;
+    return {(a.re * q + a.im) / d, (a.im * q - a.re) / d};
   }
-  const R q = b.re / b.im, d = b.re * q + b.im;
-  return {(a.re * q + a.im) / d, (a.im * q - a.re) / d};
 }
 
+__device__ __forceinline__ Scalar FromReal(PetscReal a)
+{
+  Scalar s = Num::zero();
+  memcpy((void *)&s, &a, sizeof(a));
+  return s;
+}
 // Reads a scalar from the sums of a kernel
 __device__ __forceinline__ Scalar ScalarOf(const PetscReal *v)
 {

@@ -2,10 +2,16 @@
   Copies of arrays from the host to the device, and back. The arrays are AIJ's own, in pageable memory. The driver
   copies such memory with one thread through a small buffer, at a fifth of the speed of the bus. Several threads with
   their own pinned buffers reach the full speed.
+
+  What the first product of a process would wait for, these buffers and the first allocation from a memory pool, is
+  prepared by a thread while the program assembles its matrix.
 */
-#include "prepare.cuh"
+#include "memory.cuh"
+#include "tuning.cuh"
+#include "core/cuda/spmvcuda.h"
 #include <atomic>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <sched.h>
@@ -141,8 +147,14 @@ int ThreadsFor(size_t bytes)
   return threads;
 }
 
-} // namespace
+// ------------------------------------------------------------------------------------------------ preparation
 
+std::thread      *thread;
+std::atomic<bool> busy, ending, pooled; // the thread is running; it is to end; the pool has been used
+size_t            largest;              // copy for which lanes have been created
+
+// Creates the lane of one more thread, if a copy of this size would use more threads than have lanes; returns false if
+// not
 bool LanesCreateNext(int gpu, size_t bytes)
 {
   std::lock_guard<std::mutex> lock(creating);
@@ -151,12 +163,69 @@ bool LanesCreateNext(int gpu, size_t bytes)
   return existing < PetscMin(2 * ThreadsFor(bytes), Threads()) && lanes[existing].Create(gpu);
 }
 
-bool HasThreads()
+// The first allocation from a pool takes about 10 ms
+cudaError_t PoolPrepare()
 {
-  return Threads() > 1;
+  cudaStream_t stream;
+  SPMV_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const cudaError_t error = Scratch<char>(stream).Alloc(1);
+  (void)cudaStreamDestroy(stream);
+  return error;
 }
 
+// Errors are ignored: the first product will report them
+void Prepare(int gpu, size_t bytes)
+{
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; // another thread may be capturing a stream
+  bool right = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess && cudaSetDevice(gpu) == cudaSuccess;
+  while (right && !ending && LanesCreateNext(gpu, bytes)) continue;
+  if (right && !ending && !pooled) pooled = PoolPrepare() == cudaSuccess;
+  (void)cudaGetLastError();
+  busy = false;
+}
+
+void Join()
+{
+  if (thread) thread->join();
+  delete thread;
+  thread = nullptr;
+}
+
+void Finalize()
+{
+  ending = true;
+  Join();
+  pooled  = false;
+  largest = 0;
+}
+
+} // namespace
 } // namespace spmv
+
+cudaError_t SpMVCudaPrepare(size_t bytes)
+{
+  using namespace spmv;
+  int gpu;
+  if ((pooled && bytes <= largest) || busy || Threads() < 2) return cudaSuccess;
+  SPMV_TRY(cudaGetDevice(&gpu));
+  Join();
+  // A program may end without PetscFinalize(), and CUDA must outlive the thread. In dlclose(), the loader's lock, which
+  // the thread may need, would be held
+  static const int registered = (KeepLoaded(), std::atexit(Finalize));
+  (void)registered;
+  busy    = true;
+  ending  = false;
+  largest = PetscMax(largest, bytes);
+  try {
+    SignalsBlocked blocked;
+    thread = new std::thread(Prepare, gpu, bytes);
+  } catch (...) { // no more threads can be started
+    busy = false;
+  }
+  return cudaSuccess;
+}
+
+// ------------------------------------------------------------------------------------------------ copies
 
 static cudaError_t Transfer(bool back, int count, void *const device[], void *const host[], const size_t bytes[])
 {
@@ -179,7 +248,7 @@ static cudaError_t Transfer(bool back, int count, void *const device[], void *co
     }
   }
   if (threads < 2) {
-    PrepareEnd();
+    ending = true; // a set-up has begun, which allocates memory itself
     for (int a = 0; a < count; a++) {
       if (bytes[a]) SPMV_TRY(cudaMemcpy(back ? host[a] : device[a], back ? device[a] : host[a], bytes[a], direction));
     }
@@ -227,7 +296,7 @@ static cudaError_t TransferInOrder(int count, void *const device[], const void *
     SPMV_TRY(cudaStreamSynchronize(stream)); // memory from a pool may still be in use by earlier work of the stream
     return Transfer(false, count, device, (void *const *)host, bytes);
   }
-  PrepareEnd();
+  ending = true;
   for (int a = 0; a < count; a++) {
     if (bytes[a]) SPMV_TRY(cudaMemcpyAsync(device[a], host[a], bytes[a], cudaMemcpyHostToDevice, stream));
   }
@@ -266,7 +335,7 @@ cudaError_t SpMVCudaFreeTemporary(SpMVCudaTemporary *copy, cudaStream_t stream)
 cudaError_t SpMVCudaFinalize(void)
 {
   using namespace spmv;
-  PrepareFinalize();
+  Finalize();
   for (auto &lane : lanes) SPMV_TRY(lane.Free());
   return PoolFinalize();
 }

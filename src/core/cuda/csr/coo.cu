@@ -8,80 +8,37 @@
   An array that would be 0, 1, 2, ... is not stored.
 */
 #include "coo.h"
+#include "entries.cuh"
 #include "core/cuda/layout/view.cuh"
-#include <climits>
+#include <cub/device/device_select.cuh>
 #include <memory>
+#include <thrust/iterator/counting_iterator.h>
 
 namespace spmv {
 namespace {
 
-constexpr int BLOCK = Tuning::COO_BLOCK, TILE = BLOCK * Tuning::COO_EACH;
+constexpr int BLOCK = Tuning::COO_BLOCK;
 
 // ------------------------------------------------------------------------------------------------ selection
 
-/*
-  Lists the elements q < count for which pick(q) is true, in ascending order, by calling emit(rank, q) for each. It
-  makes two passes over tiles, so that it stores nothing as long as the array and the list is the same each time
-*/
-template <class Pick> __global__ void count_picked(int64_t count, Pick pick, int64_t *picked)
+// Lists the numbers q < count for which pick(q) is true, in ascending order
+template <class Pick> cudaError_t Select(int64_t count, const Pick &pick, cudaStream_t stream, Array<int> &list)
 {
-  const int64_t first = (int64_t)blockIdx.x * TILE;
-  int           total = 0;
-  for (int k = 0; k < TILE; k += BLOCK) {
-    const int64_t q = first + k + threadIdx.x;
-    total += __syncthreads_count(q < count && pick(q));
-  }
-  if (threadIdx.x == 0) picked[blockIdx.x] = total;
+  const thrust::counting_iterator<int> all(0);
+  size_t                               bytes = 0;
+  int                                  total;
+  Scratch<int>                         room(stream), picked(stream);
+  Scratch<char>                        scratch(stream);
+  SPMV_TRY(room.Alloc(count));
+  SPMV_TRY(picked.AllocZero(1));
+  ForgetErrors();
+  SPMV_TRY(cub::DeviceSelect::If(nullptr, bytes, all, (int *)room, (int *)picked, (int)count, pick, stream));
+  SPMV_TRY(scratch.Alloc(bytes));
+  SPMV_TRY(cub::DeviceSelect::If((char *)scratch, bytes, all, (int *)room, (int *)picked, (int)count, pick, stream));
+  SPMV_TRY(Fetch(&total, (int *)picked, 1, stream));
+  SPMV_TRY(list.Alloc(total));
+  return cudaMemcpyAsync(list, room, list.Bytes(), cudaMemcpyDeviceToDevice, stream);
 }
-
-template <class Pick, class Emit>
-__global__ void emit_picked(int64_t count, Pick pick, Emit emit, const int64_t *before)
-{
-  __shared__ int of_warp[BLOCK / WARP];
-  const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  int64_t        rank = before[blockIdx.x];
-  for (int k = 0; k < TILE; k += BLOCK) {
-    const int64_t  q    = (int64_t)blockIdx.x * TILE + k + threadIdx.x;
-    const bool     own  = q < count && pick(q);
-    const unsigned vote = __ballot_sync(ALL, own);
-    if (lane == 0) of_warp[warp] = __popc(vote);
-    __syncthreads();
-    int64_t mine = rank + __popc(vote & ((1u << lane) - 1));
-    for (int w = 0; w < BLOCK / WARP; w++) {
-      if (w < warp) mine += of_warp[w];
-      rank += of_warp[w];
-    }
-    if (own) emit(mine, q);
-    __syncthreads();
-  }
-}
-
-template <class Pick> class Selection {
-public:
-  Selection(int64_t count, const Pick &pick, cudaStream_t stream)
-      : count(count), tiles((count + TILE - 1) / TILE), pick(pick), stream(stream), before(stream)
-  {
-  }
-  cudaError_t Count(int64_t *total)
-  {
-    if (tiles >= INT_MAX) return cudaErrorNotSupported;
-    SPMV_TRY(before.AllocZero(tiles + 1));
-    SPMV_LAUNCH(tiles * BLOCK, BLOCK, stream, count_picked, count, pick, before);
-    SPMV_TRY(ExclusiveSum(before, tiles + 1, stream));
-    return Fetch(total, (int64_t *)before + tiles, 1, stream);
-  }
-  template <class Emit> cudaError_t List(const Emit &emit)
-  {
-    SPMV_LAUNCH(tiles * BLOCK, BLOCK, stream, emit_picked, count, pick, emit, before);
-    return cudaSuccess;
-  }
-
-private:
-  const int64_t      count, tiles;
-  const Pick         pick;
-  const cudaStream_t stream;
-  Scratch<int64_t>   before; // number of elements picked before each tile
-};
 
 // ------------------------------------------------------------------------------------------------ indices
 
@@ -124,71 +81,61 @@ template <bool REMOTE> struct Belongs {
   }
 };
 
-struct EmitKey {
-  Indices         of;
-  int             bits; // bits of a column in the key
-  uint64_t       *key;
-  int            *place;
-  __device__ void operator()(int64_t rank, int64_t q) const
-  {
-    int64_t i, j;
-    of.Get(q, &i, &j);
-    key[rank]   = (uint64_t)(i - of.a.row[0]) << bits | (uint64_t)(of.a.outside ? j : j - of.a.col[0]);
-    place[rank] = (int)q;
-  }
-};
+// bits: of a column in a key
+__global__ void write_keys(int64_t count, Indices of, int bits, const int *place, uint64_t *key)
+{
+  const int64_t k = Thread();
+  int64_t       i, j;
+  if (k >= count) return;
+  of.Get(place[k], &i, &j);
+  key[k] = (uint64_t)(i - of.a.row[0]) << bits | (uint64_t)(of.a.outside ? j : j - of.a.col[0]);
+}
 
-struct EmitRemote {
-  Indices         of;
-  int64_t        *place;
-  PetscInt       *i, *j;
-  __device__ void operator()(int64_t rank, int64_t q) const
-  {
-    int64_t row, col;
-    of.Get(q, &row, &col);
-    place[rank] = q;
-    i[rank]     = (PetscInt)row;
-    j[rank]     = (PetscInt)col;
-  }
-};
+__global__ void write_remote(int64_t count, Indices of, const int *from, int64_t *place, PetscInt *i, PetscInt *j)
+{
+  const int64_t k = Thread();
+  int64_t       row, col;
+  if (k >= count) return;
+  of.Get(from[k], &row, &col);
+  place[k] = from[k];
+  i[k]     = (PetscInt)row;
+  j[k]     = (PetscInt)col;
+}
 
 // ------------------------------------------------------------------------------------------------ nonzeros
 
 __global__ void check_order(int64_t count, const uint64_t *key, int *failed)
 {
-  const int64_t q = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  const int64_t q = Thread();
   if (q > 0 && q < count && key[q] < key[q - 1]) Raise(failed);
 }
 
+// Whether a nonzero begins at an entry, or all entries end there
 struct IsFirst {
   const uint64_t *key;
+  int64_t         count;
   __device__ bool operator()(int64_t q) const
   {
-    return q == 0 || key[q] != key[q - 1];
+    return q == 0 || q == count || key[q] != key[q - 1];
   }
 };
 
-struct EmitNonzero {
-  const uint64_t *key;
-  uint64_t        mask; // of the column's bits in the key
-  PetscInt       *j;
-  int            *first; // NULL: every nonzero has one entry
-  __device__ void operator()(int64_t rank, int64_t q) const
-  {
-    j[rank] = (PetscInt)(key[q] & mask);
-    if (first) first[rank] = (int)q;
-  }
-};
+// mask: of the column's bits in the key
+__global__ void write_columns(int64_t nonzeros, const uint64_t *key, uint64_t mask, const int *first, PetscInt *j)
+{
+  const int64_t t = Thread();
+  if (t < nonzeros) j[t] = (PetscInt)(key[first[t]] & mask);
+}
 
 // Row r begins at the first nonzero whose row is at least r
 __global__ void find_rows(int64_t rows, int64_t nonzeros, const uint64_t *key, int bits, const int *first, PetscInt *i)
 {
-  const int64_t r   = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  const int64_t r   = Thread();
   int64_t       low = 0, high = nonzeros;
   if (r > rows) return;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    if ((int64_t)(key[first ? first[middle] : middle] >> bits) < r)
+    if ((int64_t)(key[first[middle]] >> bits) < r)
       low = middle + 1;
     else
       high = middle;
@@ -235,7 +182,7 @@ __global__ void add_single(int64_t nonzeros, const int *place, Values v, bool in
 __global__ void add_repeated(int64_t nonzeros, const int *first, const int *place, Values v, bool insert, Scalar *a)
 {
   constexpr int BATCH = Tuning::COO_BATCH;
-  const int64_t t     = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  const int64_t t     = Thread();
   const int64_t end   = t < nonzeros ? first[t + 1] : 0;
   Scalar        sum   = Num::zero();
   for (int64_t q = t < nonzeros ? first[t] : 0; __any_sync(ALL, q < end); q += BATCH) {
@@ -257,7 +204,7 @@ __global__ void add_repeated(int64_t nonzeros, const int *first, const int *plac
 
 __global__ void pack(int64_t count, const int64_t *place, const Scalar *v, Scalar *to)
 {
-  const int64_t k = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  const int64_t k = Thread();
   if (k < count) Write(to + k, Read(v + place[k]));
 }
 
@@ -276,15 +223,13 @@ struct _n_SpMVCudaCOO {
     Scratch<int>    failed(stream); // flags: an index is too large; the keys do not ascend
     Array<uint64_t> key;
     int             has[2];
-    int64_t         entries;
     SPMV_TRY(failed.AllocZero(2));
-    Selection block(of.count(), Belongs<false>{of, failed}, stream);
-    SPMV_TRY(block.Count(&entries));
+    SPMV_TRY(Select(of.count(), Belongs<false>{of, failed}, stream, place));
     SPMV_TRY(Fetch(has, (int *)failed, 1, stream));
     if (has[0]) return cudaErrorInvalidValue;
+    const int64_t entries = (int64_t)place.Size();
     SPMV_TRY(key.Alloc(entries));
-    SPMV_TRY(place.Alloc(entries));
-    SPMV_TRY(block.List(EmitKey{of, col_bits, key, place}));
+    SPMV_LAUNCH(entries, BLOCK, stream, write_keys, entries, of, col_bits, place, key);
     SPMV_LAUNCH(entries, BLOCK, stream, check_order, entries, key, (int *)failed + 1);
     SPMV_TRY(Fetch(has, (int *)failed, 2, stream));
     if (has[1])
@@ -292,19 +237,16 @@ struct _n_SpMVCudaCOO {
     else if (entries == of.count())
       place.Free(); // 0, 1, 2, ...
 
-    Selection firsts(entries, IsFirst{key}, stream);
-    SPMV_TRY(firsts.Count(&nonzeros));
+    SPMV_TRY(Select(entries + 1, IsFirst{key, entries}, stream, first));
+    nonzeros = (int64_t)first.Size() - 1;
     SPMV_TRY(j.Alloc(nonzeros));
-    if (nonzeros < entries) {
-      const int end = (int)entries;
-      SPMV_TRY(first.Alloc(nonzeros + 1));
-      SPMV_TRY(cudaMemcpyAsync(first + nonzeros, &end, sizeof(end), cudaMemcpyHostToDevice, stream));
-    }
-    SPMV_TRY(firsts.List(EmitNonzero{key, ((uint64_t)1 << col_bits) - 1, j, first}));
+    SPMV_LAUNCH(nonzeros, BLOCK, stream, write_columns, nonzeros, key, ((uint64_t)1 << col_bits) - 1, first, j);
     SPMV_TRY(i.Alloc(of.a.row[1] - of.a.row[0] + 1));
     SPMV_LAUNCH(of.a.row[1] - of.a.row[0] + 1, BLOCK, stream, find_rows, of.a.row[1] - of.a.row[0], nonzeros, key,
                 col_bits, first, i);
-    return cudaStreamSynchronize(stream);
+    SPMV_TRY(cudaStreamSynchronize(stream));
+    if (nonzeros == entries) first.Free();
+    return cudaSuccess;
   }
 };
 
@@ -376,23 +318,24 @@ cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t strea
 {
   const Indices of = {*indices};
   Scratch<int>  failed(stream);
+  Array<int>    remote;
   int           has;
-  int64_t       total;
   *place = nullptr;
   *i = *j = nullptr;
   *count  = 0;
+  if (of.count() > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
   SPMV_TRY(failed.AllocZero(1));
-  Selection remote(of.count(), Belongs<true>{of, failed}, stream);
-  SPMV_TRY(remote.Count(&total));
+  SPMV_TRY(Select(of.count(), Belongs<true>{of, failed}, stream, remote));
   SPMV_TRY(Fetch(&has, (int *)failed, 1, stream));
   if (has) return cudaErrorInvalidValue;
+  const size_t total = remote.Size();
   if (!total) return cudaSuccess;
-  SPMV_TRY(cudaMalloc((void **)place, (size_t)total * (sizeof(PetscInt64) + 2 * sizeof(PetscInt))));
-  *i                      = (PetscInt *)(*place + total);
-  *j                      = *i + total;
-  *count                  = total;
-  const cudaError_t error = remote.List(EmitRemote{of, (int64_t *)*place, *i, *j});
-  return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+  SPMV_TRY(cudaMalloc((void **)place, total * (sizeof(PetscInt64) + 2 * sizeof(PetscInt))));
+  *i     = (PetscInt *)(*place + total);
+  *j     = *i + total;
+  *count = (PetscInt64)total;
+  SPMV_LAUNCH(total, BLOCK, stream, write_remote, total, of, remote, (int64_t *)*place, *i, *j);
+  return cudaStreamSynchronize(stream);
 }
 
 cudaError_t SpMVCudaCOOPack(PetscInt64 count, const PetscInt64 *place, const PetscScalar *v, PetscScalar *to,

@@ -82,7 +82,7 @@ __device__ __forceinline__ bool TakeArrived(const Scalar *landing, const int (&p
 #pragma unroll
       for (int k = 0; k < REALS; k++)
         ((PetscReal *)&value[b])[k] =
-            place[b] >= 0 ? FreshSystem((const PetscReal *)(landing + place[b]) + k) : PetscReal(0);
+            place[b] >= 0 ? LoadRelaxedSystem((const PetscReal *)(landing + place[b]) + k) : PetscReal(0);
     }
 #pragma unroll
     for (int b = 0; b < COUNT; b++) missing = missing || Partial::is_vacant(value[b]);

@@ -11,13 +11,6 @@ constexpr int BLOCK = KRYLOV_BLOCK;
 
 struct StepArgs : SpMVKrylovSolve, SpMVCudaChebyshev {};
 
-__device__ __forceinline__ Scalar Value(PetscReal a)
-{
-  Scalar v         = Num::zero();
-  *(PetscReal *)&v = a;
-  return v;
-}
-
 // next = of_before before + of_now now + of_residual B (b - w); next may be any of the others except w. A block
 // preconditioner uses as many threads per block as it has rows
 template <SpMVKrylovPC PC>
@@ -36,9 +29,9 @@ __global__ void __launch_bounds__(BLOCK) step(StepArgs g, bool, const Scalar *, 
   }
   if (PC == SPMV_KRYLOV_PC_BLOCKS) z = MultiplyBlock<BLOCK>(g.d, g.n, g.bs, i, own, z);
   if (!own) return;
-  z = Multiplied(Value(g.of_residual), z);
-  if (g.now) z = Num::fma(Value(g.of_now), Read(g.now + i), z);
-  if (g.before) z = Num::fma(Value(g.of_before), Read(g.before + i), z);
+  z = Multiplied(FromReal(g.of_residual), z);
+  if (g.now) z = Num::fma(FromReal(g.of_now), Read(g.now + i), z);
+  if (g.before) z = Num::fma(FromReal(g.of_before), Read(g.before + i), z);
   Write(g.next + i, z);
 }
 

@@ -60,10 +60,9 @@ __global__ void gmres_begin(CycleArgs c, bool, const Scalar *, const Scalar *, S
   State first{};
   first.its = 1;
   AwaitPrevious();
-  *c.solve.state        = first;
-  c.scale[0]            = 1 / c.in.beta;
-  c.g[0]                = Num::zero();
-  *(PetscReal *)&c.g[0] = c.in.beta;
+  *c.solve.state = first;
+  c.scale[0]     = 1 / c.in.beta;
+  c.g[0]         = FromReal(c.in.beta);
 }
 
 // The shared memory that AddColumn() needs
@@ -97,13 +96,12 @@ __device__ void AddColumn(const CycleArgs &c, int k, PetscReal square)
       End(s, bad ? SPMV_KRYLOV_NAN_DOT : SPMV_KRYLOV_NAN_NORM);
       ReportNorm(k + 1, norm, c.solve.progress);
     } else {
-      Scalar below = Num::zero(), old = c.g[k];
+      const Scalar below = FromReal(norm), old = c.g[k];
       for (int j = 0; j < k; j++) {
         const Scalar t = h[j];
         h[j]           = Num::fma(Num::conj(cosine[j]), t, Multiplied(sine[j], h[j + 1]));
         h[j + 1]       = Num::fma(cosine[j], h[j + 1], Negated(Multiplied(sine[j], t)));
       }
-      *(PetscReal *)&below   = norm;
       const PetscReal length = sqrt(Square(h[k]) + norm * norm), size = sqrt(Square(old)), ratio = norm / size;
       const PetscReal bound = ratio > c.in.haptol ? c.in.haptol : ratio; // as in PETSc, also if it is NaN
       const bool      happy = norm < bound || (c.in.flexible && norm == bound);

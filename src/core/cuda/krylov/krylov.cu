@@ -12,10 +12,7 @@ namespace {
 __global__ void __launch_bounds__(KRYLOV_BLOCK) Unit(int n, int bs, int j, Scalar *v)
 {
   const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i >= n) return;
-  Scalar a         = Num::zero();
-  *(PetscReal *)&a = i % bs == j;
-  Write(v + i, a);
+  if (i < n) Write(v + i, FromReal(i % bs == j));
 }
 
 } // namespace

@@ -110,8 +110,7 @@ __device__ __forceinline__ void StageUnits(const SliceArgs &args, const Slice &s
 #pragma unroll
   for (int u = 0; u < 1 << MAX_LU; u++) {
     const int place = u * WARP + lane;
-    // as bits
-    if (place < self.units) CopyAsync((float *)to.unit + place, (const float *)args.order + self.first + place);
+    if (place < self.units) CopyAsync(to.unit + place, args.order + self.first + place);
   }
 }
 
@@ -121,7 +120,7 @@ template <int BYTES> __device__ __forceinline__ void CopyPieces(void *to, const 
 #pragma unroll
   for (int at = 0; at < BYTES; at += WARP * 16) {
     const int own = at + lane * 16;
-    if (own < bytes) CopyAsync16((char *)to + own, (const char *)from + own);
+    if (own < bytes) CopyAsync((int4 *)((char *)to + own), (const int4 *)((const char *)from + own));
   }
 }
 
@@ -187,13 +186,12 @@ template <int K> __device__ __forceinline__ bool AddParts(const Args &args, int 
   for (int k0 = lane / K; k0 < count; k0 += WARP) {
 #pragma unroll
     for (int j0 = 0; j0 < K; j0 += FRESH) {
-      const auto has = [=](int j) { return k0 + (j0 + j) * GROUPS < count; };
-      Scalar     v[FRESH];
-      TakeSums([=](int j) { return has(j) ? parts + (int64_t)k0 * K + (j0 + j) * WARP : nullptr; }, v);
+      Scalar v[FRESH];
+      TakeSums(
+          [=](int j) { return k0 + (j0 + j) * GROUPS < count ? parts + (int64_t)k0 * K + (j0 + j) * WARP : nullptr; },
+          v);
 #pragma unroll
-      for (int j = 0; j < FRESH; j++) {
-        if (has(j)) d[j0 + j] = Num::add(d[j0 + j], v[j]);
-      }
+      for (int j = 0; j < FRESH; j++) d[j0 + j] = Num::add(d[j0 + j], v[j]);
     }
   }
   return true;
@@ -305,8 +303,7 @@ cudaError_t EntriesByRows::Allocate(const _n_SpMVCudaStore &store, const int *or
   int          far = 0;
   Scratch<int> count(stream);
   if (order) {
-    SPMV_TRY(count.Alloc(1));
-    SPMV_TRY(count.Zero(stream));
+    SPMV_TRY(count.AllocZero(1));
     SPMV_LAUNCH(store.m, 256, stream, count_far, store.m, order, count);
     SPMV_TRY(Fetch(&far, (int *)count, 1, stream));
   }

@@ -67,8 +67,7 @@ cudaError_t OffdiagonalRows::Create(const SpMVCudaCSR &csr, int bs, PetscInt64 m
   Extent           found;
   int64_t          kept;
   if (csr.nnz > SPMVCUDA_MAX_SIZE || csr.n > SPMVCUDA_MAX_SIZE) return cudaErrorNotSupported;
-  SPMV_TRY(extent.Alloc(1));
-  SPMV_TRY(extent.Zero(stream));
+  SPMV_TRY(extent.AllocZero(1));
   SPMV_TRY(sum.Alloc((size_t)slices + 1));
   return WithView(csr, 1, [&](auto v) {
     SPMV_LAUNCH(csr.m, 256, stream, measure_rows, v, extent);

@@ -17,7 +17,9 @@
 
 namespace spmv {
 
-template <class R> struct PartialSum { // real
+template <class S> struct PartialSum {
+  using R = decltype(RealPart(S()));
+
   static __device__ R with_bits(int64_t bits)
   {
     if constexpr (sizeof(R) == 8)
@@ -25,48 +27,33 @@ template <class R> struct PartialSum { // real
     else
       return __int_as_float((int)(bits >> 32));
   }
-  static __device__ R vacant()
+  static __device__ S vacant()
   {
-    return with_bits(-1);
+    return EachReal(S(), [](R) { return with_bits(-1); });
   }
-  static __device__ bool is_vacant(R a)
+  static __device__ bool is_vacant(S a) // a part of it
   {
-    return Traits<R>::same(a, vacant());
+    if constexpr (IS_REAL<S>)
+      return Traits<R>::same(a, vacant());
+    else
+      return PartialSum<R>::is_vacant(a.re) || PartialSum<R>::is_vacant(a.im);
   }
   // any other NaN. Sums of NaNs may have the bits of a NaN in A or x
-  static __device__ R present(R sum)
+  static __device__ S present(S sum)
   {
-    return is_vacant(sum) ? with_bits(INT64_MAX) : sum;
+    return EachReal(sum, [](R a) { return PartialSum<R>::is_vacant(a) ? with_bits(INT64_MAX) : a; });
   }
-  static __device__ void hand(R *place, R sum)
+  static __device__ void hand(S *place, S sum)
   {
-    StoreRelaxed(place, present(sum));
+    sum = present(sum);
+#pragma unroll
+    for (int k = 0; k < (int)(sizeof(S) / sizeof(R)); k++) StoreRelaxed((R *)place + k, ((const R *)&sum)[k]);
   }
-  static __device__ void send(R *place, R number) // to another device
+  static __device__ void send(S *place, S number) // to another device
   {
-    StoreRelaxedSystem(place, present(number));
-  }
-};
-
-template <class R> struct PartialSum<Complex<R>> {
-  using T = PartialSum<R>;
-  static __device__ Complex<R> vacant()
-  {
-    return {T::vacant(), T::vacant()};
-  }
-  static __device__ bool is_vacant(Complex<R> a)
-  {
-    return T::is_vacant(a.re) || T::is_vacant(a.im);
-  }
-  static __device__ void hand(Complex<R> *place, Complex<R> sum)
-  {
-    T::hand(&place->re, sum.re);
-    T::hand(&place->im, sum.im);
-  }
-  static __device__ void send(Complex<R> *place, Complex<R> number)
-  {
-    T::send(&place->re, number.re);
-    T::send(&place->im, number.im);
+    number = present(number);
+#pragma unroll
+    for (int k = 0; k < (int)(sizeof(S) / sizeof(R)); k++) StoreRelaxedSystem((R *)place + k, ((const R *)&number)[k]);
   }
 };
 using Partial = PartialSum<Scalar>;

@@ -178,13 +178,10 @@ __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &sel
     d[i] = Num::zero();
     // all loads before the first sum: nothing else is left to hide their latency
     for (int k0 = lane; k0 < count; k0 += FRESH * WARP) {
-      Scalar     v[FRESH];
-      const auto has = [=](int b) { return k0 + b * WARP < count; };
-      TakeSums([=](int b) { return has(b) ? place + (int64_t)(k0 + b * WARP) * SUMS + i : nullptr; }, v);
+      Scalar v[FRESH];
+      TakeSums([=](int b) { return k0 + b * WARP < count ? place + (int64_t)(k0 + b * WARP) * SUMS + i : nullptr; }, v);
 #pragma unroll
-      for (int b = 0; b < FRESH; b++) {
-        if (has(b)) d[i] = Num::add(d[i], v[b]);
-      }
+      for (int b = 0; b < FRESH; b++) d[i] = Num::add(d[i], v[b]);
     }
     for (int by = WARP / 2; by; by >>= 1) d[i] = Num::add(d[i], Num::down(d[i], by));
   }
@@ -195,24 +192,31 @@ __device__ __forceinline__ bool AddLanes(const SliceArgs &args, const Slice &sel
   return true;
 }
 
-// A kernel whose warps multiply a slice each: multiply(slice, lane, sums). With an exchange, its first thread blocks
-// have no slices. With sums, all threads take part until the end
+// A kernel whose thread blocks multiply(block, sums) their rows. With an exchange, its first thread blocks have no
+// rows. With sums, all threads take part until the end
 template <Use USE, class A, class F>
-__device__ __forceinline__ void EachSlice(const A &arguments, const Scalar *x, F multiply)
+__device__ __forceinline__ void EachBlock(const A &arguments, const Scalar *x, F multiply)
 {
-  const auto &args  = ArgsOf(arguments);
-  unsigned    block = blockIdx.x;
+  unsigned block = blockIdx.x;
   if constexpr (HasExchange(USE)) {
     if (GetEpilogue(arguments)->Exchanges(&block, x)) return;
   }
-  const int s = (int)((block * (int64_t)blockDim.x + threadIdx.x) / WARP), lane = threadIdx.x % WARP;
   PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
-  if (!args.settled) AwaitPrevious();
-  if (s < args.slices) multiply(s, lane, sums);
+  if (!ArgsOf(arguments).settled) AwaitPrevious();
+  multiply(block, sums);
   if constexpr (HasSums(USE)) {
     AwaitPrevious();
     GetEpilogue(arguments)->Store(sums);
   }
+}
+// The same for warps that multiply(slice, lane, sums) a slice each
+template <Use USE, class A, class F>
+__device__ __forceinline__ void EachSlice(const A &arguments, const Scalar *x, F multiply)
+{
+  EachBlock<USE>(arguments, x, [&](unsigned block, PetscReal(&sums)[EpilogueOf<USE>::NUMBERS]) {
+    const int s = (int)((block * (int64_t)blockDim.x + threadIdx.x) / WARP);
+    if (s < ArgsOf(arguments).slices) multiply(s, (int)(threadIdx.x % WARP), sums);
+  });
 }
 
 } // namespace spmv

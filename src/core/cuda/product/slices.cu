@@ -123,32 +123,23 @@ template <class V, Use USE>
 __global__ void __launch_bounds__(TILE_BLOCK, sizeof(Scalar) > 8 ? 1 : Tuning::TILES)
     tiles(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
-  const Args &args = ArgsOf(arguments);
-  const int   lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  const bool  wait                           = args.settled;
-  PetscReal   sums[EpilogueOf<USE>::NUMBERS] = {};
-  unsigned    block                          = blockIdx.x;
-  if constexpr (HasExchange(USE)) {
-    if (GetEpilogue(arguments)->Exchanges(&block, x)) return;
-  }
-  if (!args.settled) AwaitPrevious();
-  const int4 t   = LoadOrdered((const int4 *)args.tile + block); // a Tile
-  InTile     own = {x, args.list + t.z, t.w - t.z, true};
-  for (int s = t.x + warp; s < t.y; s += TILE_BLOCK / WARP) {
-    Slice self = ReadSlice(args, s);
-    self.base  = 0; // columns are places in shared memory
-    if (own.first && !self.steps) {
-      own.Copy(wait, args.last_blocks);
+  EachBlock<USE>(arguments, x, [&](unsigned block, PetscReal(&sums)[EpilogueOf<USE>::NUMBERS]) {
+    const Args &args = ArgsOf(arguments);
+    const int   lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int4  t   = LoadOrdered((const int4 *)args.tile + block); // a Tile
+    InTile      own = {x, args.list + t.z, t.w - t.z, true};
+    for (int s = t.x + warp; s < t.y; s += TILE_BLOCK / WARP) {
+      Slice self = ReadSlice(args, s);
+      self.base  = 0; // columns are places in shared memory
+      if (own.first && !self.steps) {
+        own.Copy(args.settled, args.last_blocks);
+        own.first = false;
+      }
+      product<V, 1, USE, 1>(args, GetEpilogue(arguments), sums, self, lane, form, own, z, y);
       own.first = false;
     }
-    product<V, 1, USE, 1>(args, GetEpilogue(arguments), sums, self, lane, form, own, z, y);
-    own.first = false;
-  }
-  if (own.first) own.Copy(wait, args.last_blocks); // the warp has no slice
-  if constexpr (HasSums(USE)) {
-    AwaitPrevious();
-    GetEpilogue(arguments)->Store(sums);
-  }
+    if (own.first) own.Copy(args.settled, args.last_blocks); // the warp has no slice
+  });
 }
 
 // For matrices with few nonempty rows: a product with each column, one after the other in one kernel
@@ -235,6 +226,7 @@ __global__ void __launch_bounds__(Tuning::FILL_NODES_WARPS *WARP, Tuning::FILL_N
 
 struct Slices : SlicedStore {
   Kernel        kernel[USES]; // MULT is loaded now, the others when they are needed
+  Kernel        each;         // multiplies each column
   ColumnKernels columns;
   EntriesByRows by_rows;
   Array<char>   value;
@@ -252,7 +244,7 @@ struct Slices : SlicedStore {
   template <class V, int BS, bool MANY = false> void TakeSlices()
   {
     Take<V>([](auto use) { return (const void *)slices<V, BS, MANY, use>; });
-    if constexpr (BS == 1) kernel[EACH].Choose((const void *)slices_each<V, BS, MANY>);
+    if constexpr (BS == 1) each.Choose((const void *)slices_each<V, BS, MANY>);
   }
   template <class V> cudaError_t Pick(V)
   {
@@ -303,7 +295,7 @@ struct Slices : SlicedStore {
   // Sums have no order if the last warp to arrive adds the parts of a unit
   bool For(Use use, const Product &p, KernelCall *call) override
   {
-    if (use == EACH || (use == FUSED && some_rows) || (HasSums(use) && (single || some_rows || split))) return false;
+    if ((use == FUSED && some_rows) || (HasSums(use) && (single || some_rows || split))) return false;
     call->kernel = &kernel[use];
     call->grid   = !args.slices ? 0 : tile ? (unsigned)tile.Size() : Grid();
     call->block  = tile ? TILE_BLOCK : BLOCK;
@@ -324,9 +316,8 @@ struct Slices : SlicedStore {
     const unsigned blocks = Grid();
     if (args.slices && some_rows && bs == 1 && !split && c.count <= INT_MAX / blocks) {
       for (int64_t q = 0; q < c.count; q++) SPMV_TRY(SetRows(v.From(q, c), stream));
-      return kernel[EACH].Launch(blocks * (unsigned)c.count, BLOCK,
-                                 EachColumn{args, {c.ldx, c.ldy, c.ldy, c.count}, blocks}, form, {v.x, v.y, v.y},
-                                 stream);
+      return each.Launch(blocks * (unsigned)c.count, BLOCK, EachColumn{args, {c.ldx, c.ldy, c.ldy, c.count}, blocks},
+                         form, {v.x, v.y, v.y}, stream);
     }
     if (!args.slices || some_rows ||
         (bs == 1 && !grouped
