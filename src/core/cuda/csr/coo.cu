@@ -8,6 +8,7 @@
   An array that would be 0, 1, 2, ... is not stored.
 */
 #include "coo.h"
+#include "entries.cuh"
 #include "core/cuda/layout/view.cuh"
 #include <climits>
 #include <memory>
@@ -15,73 +16,7 @@
 namespace spmv {
 namespace {
 
-constexpr int BLOCK = Tuning::COO_BLOCK, TILE = BLOCK * Tuning::COO_EACH;
-
-// ------------------------------------------------------------------------------------------------ selection
-
-/*
-  Lists the elements q < count for which pick(q) is true, in ascending order, by calling emit(rank, q) for each. It
-  makes two passes over tiles, so that it stores nothing as long as the array and the list is the same each time
-*/
-template <class Pick> __global__ void count_picked(int64_t count, Pick pick, int64_t *picked)
-{
-  const int64_t first = (int64_t)blockIdx.x * TILE;
-  int           total = 0;
-  for (int k = 0; k < TILE; k += BLOCK) {
-    const int64_t q = first + k + threadIdx.x;
-    total += __syncthreads_count(q < count && pick(q));
-  }
-  if (threadIdx.x == 0) picked[blockIdx.x] = total;
-}
-
-template <class Pick, class Emit>
-__global__ void emit_picked(int64_t count, Pick pick, Emit emit, const int64_t *before)
-{
-  __shared__ int of_warp[BLOCK / WARP];
-  const int      lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  int64_t        rank = before[blockIdx.x];
-  for (int k = 0; k < TILE; k += BLOCK) {
-    const int64_t  q    = (int64_t)blockIdx.x * TILE + k + threadIdx.x;
-    const bool     own  = q < count && pick(q);
-    const unsigned vote = __ballot_sync(ALL, own);
-    if (lane == 0) of_warp[warp] = __popc(vote);
-    __syncthreads();
-    int64_t mine = rank + __popc(vote & ((1u << lane) - 1));
-    for (int w = 0; w < BLOCK / WARP; w++) {
-      if (w < warp) mine += of_warp[w];
-      rank += of_warp[w];
-    }
-    if (own) emit(mine, q);
-    __syncthreads();
-  }
-}
-
-template <class Pick> class Selection {
-public:
-  Selection(int64_t count, const Pick &pick, cudaStream_t stream)
-      : count(count), tiles((count + TILE - 1) / TILE), pick(pick), stream(stream), before(stream)
-  {
-  }
-  cudaError_t Count(int64_t *total)
-  {
-    if (tiles >= INT_MAX) return cudaErrorNotSupported;
-    SPMV_TRY(before.AllocZero(tiles + 1));
-    SPMV_LAUNCH(tiles * BLOCK, BLOCK, stream, count_picked, count, pick, before);
-    SPMV_TRY(ExclusiveSum(before, tiles + 1, stream));
-    return Fetch(total, (int64_t *)before + tiles, 1, stream);
-  }
-  template <class Emit> cudaError_t List(const Emit &emit)
-  {
-    SPMV_LAUNCH(tiles * BLOCK, BLOCK, stream, emit_picked, count, pick, emit, before);
-    return cudaSuccess;
-  }
-
-private:
-  const int64_t      count, tiles;
-  const Pick         pick;
-  const cudaStream_t stream;
-  Scratch<int64_t>   before; // number of elements picked before each tile
-};
+constexpr int BLOCK = Tuning::COO_BLOCK;
 
 // ------------------------------------------------------------------------------------------------ indices
 
@@ -111,79 +46,90 @@ struct Indices {
   }
 };
 
-// The entries of the block, or those in rows of other ranks
-template <bool REMOTE> struct Belongs {
-  Indices         of;
-  int            *failed;
-  __device__ bool operator()(int64_t q) const
-  {
-    int64_t i, j;
-    if (!of.Check(q, failed, &i, &j)) return false;
-    if (REMOTE) return i < of.a.row[0] || i >= of.a.row[1];
-    return i >= of.a.row[0] && i < of.a.row[1] && (j >= of.a.col[0] && j < of.a.col[1]) != (bool)of.a.outside;
+// flag[q]: whether entry q belongs to the block or, with `remote`, is in a row of another rank
+__global__ void flag_entries(Indices of, bool remote, int *failed, int64_t *flag)
+{
+  const int64_t q = Thread(), count = of.count();
+  int64_t       i, j;
+  bool          is = q < count && of.Check(q, failed, &i, &j);
+  if (is) {
+    const bool here = i >= of.a.row[0] && i < of.a.row[1];
+    is              = remote ? !here : here && (j >= of.a.col[0] && j < of.a.col[1]) != (bool)of.a.outside;
   }
-};
+  if (q <= count) flag[q] = is;
+}
 
-struct EmitKey {
-  Indices         of;
-  int             bits; // bits of a column in the key
-  uint64_t       *key;
-  int            *place;
-  __device__ void operator()(int64_t rank, int64_t q) const
-  {
-    int64_t i, j;
-    of.Get(q, &i, &j);
-    key[rank]   = (uint64_t)(i - of.a.row[0]) << bits | (uint64_t)(of.a.outside ? j : j - of.a.col[0]);
-    place[rank] = (int)q;
-  }
-};
+// Lists the flagged places in ascending order. sum: prefix sums of the flags
+template <class P> __global__ void list(int64_t count, const int64_t *sum, P *place)
+{
+  const int64_t q = Thread();
+  if (q < count && sum[q + 1] > sum[q]) place[sum[q]] = (P)q;
+}
 
-struct EmitRemote {
-  Indices         of;
-  int64_t        *place;
-  PetscInt       *i, *j;
-  __device__ void operator()(int64_t rank, int64_t q) const
-  {
-    int64_t row, col;
-    of.Get(q, &row, &col);
-    place[rank] = q;
-    i[rank]     = (PetscInt)row;
-    j[rank]     = (PetscInt)col;
-  }
-};
+__global__ void write_keys(int64_t count, Indices of, int bits, const int *place, uint64_t *key) // bits: of a column
+{
+  const int64_t t = Thread();
+  int64_t       i, j;
+  if (t >= count) return;
+  of.Get(place[t], &i, &j);
+  key[t] = (uint64_t)(i - of.a.row[0]) << bits | (uint64_t)(of.a.outside ? j : j - of.a.col[0]);
+}
+
+__global__ void write_remote(int64_t count, Indices of, const int64_t *place, PetscInt *i, PetscInt *j)
+{
+  const int64_t t = Thread();
+  int64_t       row, col;
+  if (t >= count) return;
+  of.Get(place[t], &row, &col);
+  i[t] = (PetscInt)row;
+  j[t] = (PetscInt)col;
+}
+
+// Replaces the flags by their prefix sums. total: of all
+cudaError_t SumFlags(Array<int64_t> &flag, int64_t count, cudaStream_t stream, int64_t *total)
+{
+  SPMV_TRY(ExclusiveSum(flag, count + 1, stream));
+  return Fetch(total, (int64_t *)flag + count, 1, stream);
+}
+
+// The entries that belong to the block, or those in rows of other ranks
+cudaError_t CountEntries(const Indices &of, bool remote, cudaStream_t stream, Scratch<int64_t> *sum, int64_t *total)
+{
+  Scratch<int> failed(stream);
+  int          has;
+  SPMV_TRY(failed.AllocZero(1));
+  SPMV_TRY(sum->Alloc(of.count() + 1));
+  SPMV_LAUNCH(of.count() + 1, BLOCK, stream, flag_entries, of, remote, failed, *sum);
+  SPMV_TRY(Fetch(&has, (int *)failed, 1, stream));
+  return has ? cudaErrorInvalidValue : SumFlags(*sum, of.count(), stream, total);
+}
 
 // ------------------------------------------------------------------------------------------------ nonzeros
 
 __global__ void check_order(int64_t count, const uint64_t *key, int *failed)
 {
-  const int64_t q = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  const int64_t q = Thread();
   if (q > 0 && q < count && key[q] < key[q - 1]) Raise(failed);
 }
 
-struct IsFirst {
-  const uint64_t *key;
-  __device__ bool operator()(int64_t q) const
-  {
-    return q == 0 || key[q] != key[q - 1];
-  }
-};
+// flag[q]: whether a nonzero begins
+__global__ void flag_first(int64_t count, const uint64_t *key, int64_t *flag)
+{
+  const int64_t q = Thread();
+  if (q <= count) flag[q] = q < count && (q == 0 || key[q] != key[q - 1]);
+}
 
-struct EmitNonzero {
-  const uint64_t *key;
-  uint64_t        mask; // of the column's bits in the key
-  PetscInt       *j;
-  int            *first; // NULL: every nonzero has one entry
-  __device__ void operator()(int64_t rank, int64_t q) const
-  {
-    j[rank] = (PetscInt)(key[q] & mask);
-    if (first) first[rank] = (int)q;
-  }
-};
+// first: the first entry of each nonzero, or NULL: every nonzero has one entry. mask: of a column's bits in the key
+__global__ void write_columns(int64_t nonzeros, const uint64_t *key, const int *first, uint64_t mask, PetscInt *j)
+{
+  const int64_t t = Thread();
+  if (t < nonzeros) j[t] = (PetscInt)(key[first ? first[t] : t] & mask);
+}
 
 // Row r begins at the first nonzero whose row is at least r
 __global__ void find_rows(int64_t rows, int64_t nonzeros, const uint64_t *key, int bits, const int *first, PetscInt *i)
 {
-  const int64_t r   = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  const int64_t r   = Thread();
   int64_t       low = 0, high = nonzeros;
   if (r > rows) return;
   while (low < high) {
@@ -235,7 +181,7 @@ __global__ void add_single(int64_t nonzeros, const int *place, Values v, bool in
 __global__ void add_repeated(int64_t nonzeros, const int *first, const int *place, Values v, bool insert, Scalar *a)
 {
   constexpr int BATCH = Tuning::COO_BATCH;
-  const int64_t t     = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  const int64_t t     = Thread();
   const int64_t end   = t < nonzeros ? first[t + 1] : 0;
   Scalar        sum   = Num::zero();
   for (int64_t q = t < nonzeros ? first[t] : 0; __any_sync(ALL, q < end); q += BATCH) {
@@ -257,7 +203,7 @@ __global__ void add_repeated(int64_t nonzeros, const int *first, const int *plac
 
 __global__ void pack(int64_t count, const int64_t *place, const Scalar *v, Scalar *to)
 {
-  const int64_t k = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  const int64_t k = Thread();
   if (k < count) Write(to + k, Read(v + place[k]));
 }
 
@@ -273,34 +219,36 @@ struct _n_SpMVCudaCOO {
 
   cudaError_t Create(const Indices &of, int row_bits, int col_bits, cudaStream_t stream)
   {
-    Scratch<int>    failed(stream); // flags: an index is too large; the keys do not ascend
-    Array<uint64_t> key;
-    int             has[2];
-    int64_t         entries;
-    SPMV_TRY(failed.AllocZero(2));
-    Selection block(of.count(), Belongs<false>{of, failed}, stream);
-    SPMV_TRY(block.Count(&entries));
-    SPMV_TRY(Fetch(has, (int *)failed, 1, stream));
-    if (has[0]) return cudaErrorInvalidValue;
+    Scratch<int>     unsorted(stream); // a flag
+    Scratch<int64_t> sum(stream);
+    Array<uint64_t>  key;
+    int              sort;
+    int64_t          entries;
+    SPMV_TRY(CountEntries(of, false, stream, &sum, &entries));
     SPMV_TRY(key.Alloc(entries));
     SPMV_TRY(place.Alloc(entries));
-    SPMV_TRY(block.List(EmitKey{of, col_bits, key, place}));
-    SPMV_LAUNCH(entries, BLOCK, stream, check_order, entries, key, (int *)failed + 1);
-    SPMV_TRY(Fetch(has, (int *)failed, 2, stream));
-    if (has[1])
+    SPMV_TRY(unsorted.AllocZero(1));
+    SPMV_LAUNCH(of.count(), BLOCK, stream, list, of.count(), (int64_t *)sum, (int *)place);
+    SPMV_LAUNCH(entries, BLOCK, stream, write_keys, entries, of, col_bits, place, key);
+    SPMV_LAUNCH(entries, BLOCK, stream, check_order, entries, key, unsorted);
+    SPMV_TRY(Fetch(&sort, (int *)unsorted, 1, stream));
+    sum.Free();
+    if (sort)
       SPMV_TRY(SortPairs(key, place, entries, row_bits + col_bits, stream));
     else if (entries == of.count())
       place.Free(); // 0, 1, 2, ...
 
-    Selection firsts(entries, IsFirst{key}, stream);
-    SPMV_TRY(firsts.Count(&nonzeros));
+    SPMV_TRY(sum.Alloc(entries + 1));
+    SPMV_LAUNCH(entries + 1, BLOCK, stream, flag_first, entries, key, sum);
+    SPMV_TRY(SumFlags(sum, entries, stream, &nonzeros));
     SPMV_TRY(j.Alloc(nonzeros));
     if (nonzeros < entries) {
       const int end = (int)entries;
       SPMV_TRY(first.Alloc(nonzeros + 1));
+      SPMV_LAUNCH(entries, BLOCK, stream, list, entries, (int64_t *)sum, (int *)first);
       SPMV_TRY(cudaMemcpyAsync(first + nonzeros, &end, sizeof(end), cudaMemcpyHostToDevice, stream));
     }
-    SPMV_TRY(firsts.List(EmitNonzero{key, ((uint64_t)1 << col_bits) - 1, j, first}));
+    SPMV_LAUNCH(nonzeros, BLOCK, stream, write_columns, nonzeros, key, first, ((uint64_t)1 << col_bits) - 1, j);
     SPMV_TRY(i.Alloc(of.a.row[1] - of.a.row[0] + 1));
     SPMV_LAUNCH(of.a.row[1] - of.a.row[0] + 1, BLOCK, stream, find_rows, of.a.row[1] - of.a.row[0], nonzeros, key,
                 col_bits, first, i);
@@ -374,25 +322,21 @@ cudaError_t SpMVCudaCOOAdd(SpMVCudaCOO coo, const PetscScalar *const v[2], Petsc
 cudaError_t SpMVCudaCOORemote(const SpMVCudaIndices *indices, cudaStream_t stream, PetscInt64 *count,
                               PetscInt64 **place, PetscInt **i, PetscInt **j)
 {
-  const Indices of = {*indices};
-  Scratch<int>  failed(stream);
-  int           has;
-  int64_t       total;
+  const Indices    of = {*indices};
+  Scratch<int64_t> sum(stream);
+  int64_t          total;
   *place = nullptr;
   *i = *j = nullptr;
   *count  = 0;
-  SPMV_TRY(failed.AllocZero(1));
-  Selection remote(of.count(), Belongs<true>{of, failed}, stream);
-  SPMV_TRY(remote.Count(&total));
-  SPMV_TRY(Fetch(&has, (int *)failed, 1, stream));
-  if (has) return cudaErrorInvalidValue;
+  SPMV_TRY(CountEntries(of, true, stream, &sum, &total));
   if (!total) return cudaSuccess;
   SPMV_TRY(cudaMalloc((void **)place, (size_t)total * (sizeof(PetscInt64) + 2 * sizeof(PetscInt))));
-  *i                      = (PetscInt *)(*place + total);
-  *j                      = *i + total;
-  *count                  = total;
-  const cudaError_t error = remote.List(EmitRemote{of, (int64_t *)*place, *i, *j});
-  return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+  *i     = (PetscInt *)(*place + total);
+  *j     = *i + total;
+  *count = total;
+  SPMV_LAUNCH(of.count(), BLOCK, stream, list, of.count(), (int64_t *)sum, (int64_t *)*place);
+  SPMV_LAUNCH(total, BLOCK, stream, write_remote, total, of, (int64_t *)*place, *i, *j);
+  return cudaStreamSynchronize(stream);
 }
 
 cudaError_t SpMVCudaCOOPack(PetscInt64 count, const PetscInt64 *place, const PetscScalar *v, PetscScalar *to,
