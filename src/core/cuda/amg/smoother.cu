@@ -96,7 +96,7 @@ cudaError_t SpMVCudaSmootherCreate(const SpMVCudaCSR *A, const SpMVCudaCSR *diag
     if (A->m != (diagonal ? diagonal->m : A->n) || A->n != P0->m || A->index_bytes != sizeof(PetscInt))
       return cudaErrorNotSupported;
     if (!IsAligned(A->a) || !IsAligned(P0->a)) return cudaErrorMisalignedAddress;
-    if (!diagonal) SPMV_TRY(SpMVCudaCSRMissing(A, A->m, nullptr, stream, &missing));
+    if (!diagonal) SPMV_TRY(SpMVCudaCSRMissing(A, stream, &missing));
     if (missing) {
       SPMV_TRY(MakePattern(A->m, s.i, s.j, stream, [&](int64_t *length, const PetscInt *i) {
         if (!length) SPMV_TRY(s.a.Alloc(s.j.Size()));

@@ -359,8 +359,6 @@ PETSC_INTERN PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi);
 PETSC_INTERN int            SpMVHiddenDepth; /* more than 0: -mat_seqaij_type and -mat_spmv_replace have no effect */
 PETSC_INTERN PetscErrorCode SpMVSetParentType(Mat, MatType); /* MatSetType() without these options */
 PETSC_INTERN PetscErrorCode SpMVReplaceFunction(Mat, const char name[], PetscErrorCode (*)(Mat));
-PETSC_INTERN PetscErrorCode MatZeroRows_SpMV(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatZeroRowsColumns_SpMV(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 
 /* names.c: functions of PETSc that compare the whole name of a type */

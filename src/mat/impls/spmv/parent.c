@@ -146,12 +146,12 @@ static PetscErrorCode SpMVZeroRows(Mat A, PetscBool columns, PetscInt n, const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatZeroRows_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
+static PetscErrorCode MatZeroRows_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
   return SpMVZeroRows(A, PETSC_FALSE, n, rows, diag, x, b);
 }
 
-PetscErrorCode MatZeroRowsColumns_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
+static PetscErrorCode MatZeroRowsColumns_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
   return SpMVZeroRows(A, PETSC_TRUE, n, rows, diag, x, b);
 }

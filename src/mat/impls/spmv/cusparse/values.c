@@ -132,7 +132,7 @@ PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat A, PetscInt first, PetscInt entrie
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- the diagonal and rows */
+/* ---------------------------------------------------------------- the diagonal */
 
 /* Whether the device can change the diagonal entries of A: all are there, and A's newest values are on the device */
 static PetscErrorCode MatSpMVHasDiagonal_SeqCUDA(Mat A, PetscBool *has)
@@ -144,7 +144,7 @@ static PetscErrorCode MatSpMVHasDiagonal_SeqCUDA(Mat A, PetscBool *has)
   PetscCall(MatSpMVOnDevice_Seq(A, has));
   if (!*has) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
-  PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, PetscMin(v.csr.m, v.csr.n), NULL, v.stream, &missing), has));
+  PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, v.stream, &missing), has));
   PetscCall(SpMVValuesRestore(A, &v));
   if (missing) *has = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -196,104 +196,6 @@ static PetscErrorCode MatShift_MPISpMVCUDA(Mat A, PetscScalar shift)
     PetscCall((*spmv->parent.shift)(A, shift));
   else if (A->rmap->n)
     PetscCall(MatShift(diagonal, shift));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The rows whose entries become zero, on the device */
-typedef struct {
-  SpMVCudaTemporary copy;
-  PetscInt         *row;
-} SpMVRows;
-
-/* Copies the rows to the device. *done is false if the device cannot do it, or if one of them has no diagonal entry
-   for a diagonal that is not zero */
-static PetscErrorCode SpMVRowsGet(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, SpMVRows *rows,
-                                  PetscBool *done)
-{
-  const void  *from    = row;
-  const size_t bytes   = (size_t)n * sizeof(*row);
-  PetscInt64   missing = 0;
-  SpMVValues   v;
-  void        *to;
-
-  PetscFunctionBegin;
-  rows->row = NULL;
-  for (PetscInt k = 0; k < n; k++) {
-    PetscCheck(row[k] >= 0 && row[k] < A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-               "row %" PetscInt_FMT " out of range", row[k]);
-  }
-  PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
-  PetscCall(SpMVValuesTried(SpMVCudaUploadTemporary(1, &to, &from, &bytes, v.stream, &rows->copy), done));
-  if (*done) {
-    PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
-    rows->row = (PetscInt *)to;
-    if (diag != (PetscScalar)0.0)
-      PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, n, rows->row, v.stream, &missing), done));
-    if (missing) *done = PETSC_FALSE;
-    if (!*done) PetscCallCUDA(SpMVCudaFreeTemporary(&rows->copy, v.stream));
-  }
-  PetscCall(SpMVValuesRestore(A, &v));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets entries of the rows, and with `columns` also of the columns, to zero on the device; *done is false if it
-   cannot */
-static PetscErrorCode MatSpMVZeroRows_SeqCUDA(Mat A, PetscBool columns, PetscInt n, const PetscInt row[],
-                                              PetscScalar diag, Vec x, Vec b, PetscBool *done)
-{
-  const PetscBool vecs  = (PetscBool)(x && b);
-  cudaError_t     error = cudaSuccess;
-  SpMVOperands    o;
-  SpMVRows        rows;
-  SpMVValues      v;
-
-  PetscFunctionBegin;
-  *done = PETSC_TRUE;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVRowsGet(A, n, row, diag, &rows, done));
-  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscGetCurrentCUDAStream(&v.stream));
-  if (vecs) {
-    PetscCall(SpMVOperandsBegin(x, b, b, &o));
-    if (o.host) PetscCall(SpMVOperandsStage(&o, v.stream, done));
-  }
-  if (*done) {
-    PetscCall(SpMVValuesGet(A, PETSC_TRUE, &v));
-    if (columns)
-      error = SpMVCudaCSRZeroColumns(&v.csr, n, rows.row, v.a, vecs ? o.x : NULL, vecs ? o.z : NULL, v.stream);
-    if (!error)
-      error = SpMVCudaCSRZeroRows(&v.csr, n, rows.row, &diag, v.a, vecs ? o.x : NULL, vecs ? o.z : NULL, v.stream);
-    PetscCall(SpMVValuesRestore(A, &v));
-    PetscCall(SpMVValuesTried(error, done));
-  }
-  if (vecs) PetscCall(SpMVOperandsEnd(&o));
-  PetscCallCUDA(SpMVCudaFreeTemporary(&rows.copy, v.stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Without MAT_KEEP_NONZERO_PATTERN the rows lose their entries, which AIJ does on the host */
-static PetscErrorCode MatZeroRows_SeqSpMVCUDA(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x, Vec b)
-{
-  const SpMVSeqAIJ *const aij = SpMVSeqAIJGet(A);
-  PetscBool               device;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVOnDevice_Seq(A, &device));
-  if (!aij || !aij->keepnonzeropattern) device = PETSC_FALSE;
-  if (device) PetscCall(MatSpMVZeroRows_SeqCUDA(A, PETSC_FALSE, n, row, diag, x, b, &device));
-  if (!device) PetscCall(MatZeroRows_SpMV(A, n, row, diag, x, b));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatZeroRowsColumns_SeqSpMVCUDA(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x,
-                                                     Vec b)
-{
-  PetscBool device;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVOnDevice_Seq(A, &device));
-  if (device) PetscCall(MatSpMVZeroRows_SeqCUDA(A, PETSC_TRUE, n, row, diag, x, b, &device));
-  if (!device) PetscCall(MatZeroRowsColumns_SpMV(A, n, row, diag, x, b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -376,8 +278,6 @@ PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat A, PetscBool ours)
 void MatSpMVSetOps_SeqValues(Mat A)
 {
   SpMVReplaceOp(A, shift, MatShift_SeqSpMVCUDA);
-  SpMVReplaceOp(A, zerorows, MatZeroRows_SeqSpMVCUDA);
-  SpMVReplaceOp(A, zerorowscolumns, MatZeroRowsColumns_SeqSpMVCUDA);
 }
 
 /* Gives a matrix AIJ's MatCopy() back, which is replaced at times */
