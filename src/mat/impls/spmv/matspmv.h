@@ -162,7 +162,6 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(zeroentries);                   \
   X(norm);                          \
   X(shift);                         \
-  X(scale);                         \
   X(axpy);                          \
   X(setoption);                     \
   X(setup)
@@ -348,7 +347,6 @@ typedef struct {
   PetscErrorCode (*productdense)(Mat);          /* for AIJCUSPARSE times a dense matrix */
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
-  PetscErrorCode (*copy)(Mat, Mat, MatStructure);
   PetscErrorCode (*mult)(Mat, Vec, Vec);
   PetscErrorCode (*multadd)(Mat, Vec, Vec, Vec);
   PetscErrorCode (*multtransposeadd)(Mat, Vec, Vec, Vec);
@@ -409,7 +407,7 @@ typedef struct _SpMVBackend {
   PetscErrorCode (*end)(void);
   /* of any matrix: operations, and composed functions, that replace those of AIJ's types; both lists end with NULL */
   void (*setops[2][6])(Mat); /* [MPI] */
-  PetscErrorCode (*compose[5])(Mat, PetscBool device, PetscBool mpi, PetscBool ours);
+  PetscErrorCode (*compose[4])(Mat, PetscBool device, PetscBool mpi, PetscBool ours);
   PetscErrorCode (*assembled)(Mat, PetscBool mpi); /* after an assembly, and when an assembled matrix is hooked */
   PetscErrorCode (*forget)(Mat_SpMV *);            /* frees the copies */
   PetscErrorCode (*destroy)(Mat_SpMV *);           /* frees the exchange, too */

@@ -51,7 +51,6 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   SpMVQuery("MatSetPreallocationCOO", preallocatecoo);
   SpMVQuery("MatSetValuesCOO", setvaluescoo);
 #undef SpMVQuery
-  p->copy             = A->ops->copy;
   p->mult             = A->ops->mult;
   p->multadd          = A->ops->multadd;
   p->multtransposeadd = A->ops->multtransposeadd;

@@ -87,7 +87,6 @@ static PetscErrorCode MatSpMVAssembled_CUDA(Mat A, PetscBool mpi)
     PetscCall(MatSpMVSetBlockSizes_MPICUDA(A));
   else {
     PetscCall(MatSpMVMarkEmpty_SeqCUDA(A));
-    PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
     PetscCall(MatSpMVWarmUp_SeqCUDA(A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -150,7 +149,7 @@ const SpMVBackend SpMVCUDA = {
     .setops  = {{MatSpMVSetOps_SeqCUDA, MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_SeqCUSPARSE, MatSpMVSetOps_SeqValues},
                 {MatSpMVSetOps_MPICUDA, MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_MPICUSPARSE, MatSpMVSetOps_MPICOO,
                  MatSpMVSetOps_MPIValues}},
-    .compose = {MatSpMVCompose_DenseCUDA, MatSpMVCompose_CUSPARSE, MatSpMVCompose_COO, MatSpMVCompose_Values},
+    .compose = {MatSpMVCompose_DenseCUDA, MatSpMVCompose_CUSPARSE, MatSpMVCompose_COO},
     .assembled     = MatSpMVAssembled_CUDA,
     .forget        = MatSpMVForget_CUDA,
     .destroy       = MatSpMVDestroy_CUDA,

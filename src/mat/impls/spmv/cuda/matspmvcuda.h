@@ -209,11 +209,8 @@ PETSC_INTERN PetscErrorCode SpMVIsDeviceArray(const void *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, PetscInt entries, const PetscScalar[],
                                                        PetscBool *done);
 PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
-/* called after the newest values have moved to the device or to the host */
-PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours);
 PETSC_INTERN void           MatSpMVSetOps_SeqValues(Mat);
 PETSC_INTERN void           MatSpMVSetOps_MPIValues(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, PetscBool);
 
 /* cusparse/pattern.c: the pattern of a sequential matrix from arrays on the device */
 PETSC_INTERN PetscErrorCode SpMVDownloadIndices(PetscInt64 count, const PetscInt *from, PetscInt *to);

@@ -376,7 +376,6 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
   PetscCallCUDA(SpMVCudaCOOAdd(map, v, insert, a, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &a));
-  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   if (bound) {
     PetscCallCUDA(cudaStreamSynchronize(stream)); /* AIJCUSPARSE copies in another stream */
     PetscCall(MatBindToCPU(A, PETSC_TRUE));

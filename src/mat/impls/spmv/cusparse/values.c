@@ -49,10 +49,9 @@ PetscErrorCode SpMVValuesGet(Mat A, PetscBool write, SpMVValues *v)
 PetscErrorCode SpMVValuesRestore(Mat A, SpMVValues *v)
 {
   PetscFunctionBegin;
-  if (v->a) {
+  if (v->a)
     PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &v->a));
-    PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
-  } else
+  else
     PetscCall(MatSeqAIJCUSPARSERestoreArrayRead(A, &v->csr.a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -92,7 +91,6 @@ static PetscErrorCode MatSpMVWriteDeviceValues_SeqCUDA(Mat A, PetscInt first, Pe
   PetscCallCUDA(
       cudaMemcpyAsync(a + first, values, (size_t)entries * sizeof(*values), cudaMemcpyDeviceToDevice, stream));
   PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &a));
-  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,7 +126,6 @@ PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat A, PetscInt first, PetscInt entrie
   PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
   PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &device));
   if (before != PETSC_OFFLOAD_GPU) A->offloadmask = PETSC_OFFLOAD_BOTH;
-  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -199,93 +196,11 @@ static PetscErrorCode MatShift_MPISpMVCUDA(Mat A, PetscScalar shift)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- copies */
-
-/*
-  To matrices that have arrays on the device. The values of new matrices go through the host, because it takes longer to
-  make AIJCUSPARSE's arrays: with those, MatDuplicate() of 140,000 nonzeros and a product took 1.4 ms instead of 0.9 on
-  an H200, and with 14 million as long as through the host.
-*/
-/* Whether A's values, which are newest on the device, can be copied to B there */
-static PetscErrorCode MatSpMVCanCopy_Seq(Mat A, Mat B, MatStructure str, PetscBool *device)
-{
-  MatInfo   info[2];
-  PetscBool cusparse;
-
-  PetscFunctionBegin;
-  *device = PETSC_FALSE;
-  if (str != SAME_NONZERO_PATTERN || A->offloadmask != PETSC_OFFLOAD_GPU) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVOnDevice_Seq(A, device));
-  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJCUSPARSE, &cusparse));
-  if (!cusparse || B->boundtocpu || B->structure_only || !B->assembled || B->offloadmask == PETSC_OFFLOAD_UNALLOCATED)
-    *device = PETSC_FALSE;
-  if (!*device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetInfo(A, MAT_LOCAL, &info[0]));
-  PetscCall(MatGetInfo(B, MAT_LOCAL, &info[1]));
-  if (info[0].nz_used != info[1].nz_used) *device = PETSC_FALSE; /* an error, which the parent reports */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatCopy_SeqSpMVCUDA(Mat A, Mat B, MatStructure str)
-{
-  const Mat mat[2]                                 = {A, B};
-  PetscErrorCode (*own[2])(Mat, Mat, MatStructure) = {A->ops->copy, B->ops->copy};
-  PetscBool      device;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVCanCopy_Seq(A, B, str, &device));
-  if (device) { /* B's host values become old */
-    SpMVValues from, to;
-
-    PetscCall(SpMVValuesGet(A, PETSC_FALSE, &from));
-    PetscCall(SpMVValuesGet(B, PETSC_TRUE, &to));
-    PetscCallCUDA(cudaMemcpyAsync(to.a, from.csr.a, (size_t)from.csr.nnz * sizeof(PetscScalar),
-                                  cudaMemcpyDeviceToDevice, from.stream));
-    PetscCall(SpMVValuesRestore(B, &to));
-    PetscCall(SpMVValuesRestore(A, &from));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (int k = 0; k < 2; k++) { /* see below */
-    if (own[k] == MatCopy_SeqSpMVCUDA) mat[k]->ops->copy = SpMVParents[1][0].copy;
-  }
-  ierr = (*A->ops->copy)(A, B, str);
-  for (int k = 0; k < 2; k++) mat[k]->ops->copy = own[k]; /* even after an error */
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  AIJ's MatCopy() copies arrays if both matrices have the same operation; otherwise it inserts the entries row by row,
-  which takes 35 times as long. So a matrix has ours only while its newest values are on the device, and programs may
-  copy AIJ matrices to it at other times. With `ours` false it gets AIJ's back
-*/
-PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat A, PetscBool ours)
-{
-  Mat_SpMV *spmv = NULL;
-
-  PetscFunctionBegin;
-  if (ours && A->offloadmask == PETSC_OFFLOAD_GPU && !A->boundtocpu) PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv)
-    A->ops->copy = MatCopy_SeqSpMVCUDA;
-  else if (A->ops->copy == MatCopy_SeqSpMVCUDA)
-    A->ops->copy = SpMVParents[1][0].copy;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---------------------------------------------------------------- hooks */
 
 void MatSpMVSetOps_SeqValues(Mat A)
 {
   SpMVReplaceOp(A, shift, MatShift_SeqSpMVCUDA);
-}
-
-/* Gives a matrix AIJ's MatCopy() back, which is replaced at times */
-PetscErrorCode MatSpMVCompose_Values(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
-{
-  PetscFunctionBegin;
-  if (!ours && device && !mpi) PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_FALSE));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 void MatSpMVSetOps_MPIValues(Mat A)
