@@ -117,7 +117,6 @@ static PetscErrorCode MatSpMVView_CUDA(Mat A, Mat_SpMV *spmv, PetscViewer viewer
   if (spmv->cuda->exchange.halo)
     PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name,
                                      SpMVHaloDescribe(spmv->cuda->exchange.halo)));
-  PetscCall(MatSpMVViewCOO_CUDA(A, spmv, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -232,5 +232,3 @@ PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);
 /* cusparse/coo.c: assembly from coordinates */
 PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
-/* collective; what the maps and AIJCUSPARSE's CSR arrays take on the devices, if there are maps */
-PETSC_INTERN PetscErrorCode MatSpMVViewCOO_CUDA(Mat, const Mat_SpMV *, PetscViewer);
