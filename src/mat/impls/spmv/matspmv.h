@@ -455,7 +455,6 @@ PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
 
 /* dense.c: products with dense matrices */
 PETSC_INTERN PetscErrorCode SpMVDenseTakeNumeric(Mat);
-PETSC_INTERN PetscErrorCode SpMVDenseSymbolic(Mat, PetscErrorCode (*symbolic)(Mat), PetscErrorCode (*numeric)(Mat));
 
 /* keep.c: matrices created from a matrix keep its format and parameters */
 typedef struct {

@@ -113,13 +113,16 @@ static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream, Pets
 */
 PetscErrorCode SpMVOperandsStage(SpMVOperands *o, cudaStream_t stream, PetscBool *staged)
 {
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
   PetscFunctionBegin;
   *staged = PETSC_TRUE;
-  for (int k = 0; k < 3; k++) PetscCall(SpMVOperandStage(&o->operand[k], stream, staged));
-  for (int k = 0; k < 3 && !*staged; k++) {
+  for (int k = 0; k < 3 && !ierr; k++) ierr = SpMVOperandStage(&o->operand[k], stream, staged);
+  for (int k = 0; k < 3 && (ierr || !*staged); k++) {
     if (o->operand[k].copy) PetscCall(SpMVOperandUnstage(&o->operand[k], PETSC_FALSE));
   }
   SpMVOperandsPoint(o);
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
