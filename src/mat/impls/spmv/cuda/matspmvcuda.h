@@ -209,8 +209,7 @@ PETSC_INTERN PetscErrorCode SpMVIsDeviceArray(const void *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, PetscInt entries, const PetscScalar[],
                                                        PetscBool *done);
 PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
-PETSC_INTERN void           MatSpMVSetOps_SeqValues(Mat);
-PETSC_INTERN void           MatSpMVSetOps_MPIValues(Mat);
+PETSC_INTERN void           MatSpMVSetOps_Values(Mat);
 
 /* cusparse/pattern.c: the pattern of a sequential matrix from arrays on the device */
 PETSC_INTERN PetscErrorCode SpMVDownloadIndices(PetscInt64 count, const PetscInt *from, PetscInt *to);

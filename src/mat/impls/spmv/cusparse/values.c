@@ -147,63 +147,39 @@ static PetscErrorCode MatSpMVHasDiagonal_SeqCUDA(Mat A, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatShift_SeqSpMVCUDA(Mat A, PetscScalar shift)
-{
-  Mat_SpMV  *spmv;
-  SpMVValues v;
-  PetscBool  device;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVHasDiagonal_SeqCUDA(A, &device));
-  if (!device) {
-    PetscCall(MatSpMVGet(A, &spmv));
-    PetscCall((*spmv->parent.shift)(A, shift));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(SpMVValuesGet(A, PETSC_TRUE, &v));
-  PetscCallCUDA(SpMVCudaCSRShift(&v.csr, &shift, v.a, v.stream));
-  PetscCall(SpMVValuesRestore(A, &v));
-  PetscCall(PetscLogGpuFlops(v.csr.m));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* MPIAIJ sets all entries of the diagonal one by one on the host */
-static PetscErrorCode MatShift_MPISpMVCUDA(Mat A, PetscScalar shift)
+static PetscErrorCode MatShift_SpMVCUDA(Mat A, PetscScalar shift)
 {
+  const MPI_Comm comm     = PetscObjectComm((PetscObject)A);
+  Mat            diagonal = A; /* the matrix or its diagonal block */
+  PetscBool      device   = A->assembled;
+  PetscErrorCode ierr     = PETSC_SUCCESS;
   Mat_SpMV      *spmv;
-  Mat            diagonal = NULL;
-  PetscBool      device, same;
+  SpMVValues     v;
   int            all;
-  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  device = A->assembled;
-  PetscCall(MatHasCongruentLayouts(A, &same));
-  if (!same) device = PETSC_FALSE;
-  if (device) {
+  if (device && SpMVIsMPI(A)) {
+    PetscCall(MatHasCongruentLayouts(A, &device));
     PetscCall(MatMPIAIJGetSeqAIJ(A, &diagonal, NULL, NULL));
-    if (A->rmap->n) ierr = MatSpMVHasDiagonal_SeqCUDA(diagonal, &device);
-    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
-    all = device;
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, PetscObjectComm((PetscObject)A)));
-    device = (PetscBool)all;
   }
-  if (!device)
+  if (device && diagonal->rmap->n) ierr = MatSpMVHasDiagonal_SeqCUDA(diagonal, &device);
+  PetscCall(SpMVAgree(comm, ierr));
+  all = device;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm));
+  if (!all)
     PetscCall((*spmv->parent.shift)(A, shift));
-  else if (A->rmap->n)
-    PetscCall(MatShift(diagonal, shift));
+  else if (diagonal->rmap->n) {
+    PetscCall(SpMVValuesGet(diagonal, PETSC_TRUE, &v));
+    PetscCallCUDA(SpMVCudaCSRShift(&v.csr, &shift, v.a, v.stream));
+    PetscCall(SpMVValuesRestore(diagonal, &v));
+    PetscCall(PetscLogGpuFlops(v.csr.m));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- hooks */
-
-void MatSpMVSetOps_SeqValues(Mat A)
+void MatSpMVSetOps_Values(Mat A)
 {
-  SpMVReplaceOp(A, shift, MatShift_SeqSpMVCUDA);
-}
-
-void MatSpMVSetOps_MPIValues(Mat A)
-{
-  A->ops->shift = MatShift_MPISpMVCUDA;
+  SpMVReplaceOp(A, shift, MatShift_SpMVCUDA);
 }
