@@ -178,13 +178,8 @@ typedef struct {
 } SpMVOps;
 
 /* Numbers set by one thread while others read them: who reads the new one also sees what was written before it */
-#if defined(__GNUC__)
-  #define SpMVAtomicGet(p)        __atomic_load_n(p, __ATOMIC_ACQUIRE)
-  #define SpMVAtomicSet(p, value) __atomic_store_n(p, value, __ATOMIC_RELEASE)
-#else
-  #define SpMVAtomicGet(p)        (*(p))
-  #define SpMVAtomicSet(p, value) (*(p) = (value))
-#endif
+#define SpMVAtomicGet(p)        __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define SpMVAtomicSet(p, value) __atomic_store_n(p, value, __ATOMIC_RELEASE)
 
 /* The state of a matrix when something was made from it */
 typedef struct {
