@@ -91,28 +91,6 @@ static struct {
   PetscErrorCode (*symbolic)(Mat), (*numeric)(Mat);
 } SpMVDenseCUSPARSE;
 
-/*
-  Brings the copy of A or its transpose up to date. *ours is NULL if AIJCUSPARSE is to multiply. That includes lack of
-  memory for the copy: an error on this rank alone, in the middle of a parallel product, would leave the other ranks
-  waiting
-*/
-PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **ours)
-{
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-  ierr = MatSpMVGetReady_SeqCUDA(A, transpose, ours);
-  PetscCall(PetscPopErrorHandler());
-  if (ierr == PETSC_ERR_GPU_RESOURCE || ierr == PETSC_ERR_MEM) {
-    PetscCall(PetscInfo(A, "Out of memory for the format; using the product of AIJCUSPARSE\n"));
-    *ours = NULL;
-    ierr  = PETSC_SUCCESS;
-  }
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* PETSc also calls this function for other matrices: A may be of type AIJCUSPARSE */
 static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
 {

@@ -84,7 +84,8 @@ typedef struct _n_Mat_SpMVCUDA {
   SpMVMultPlan plan[SPMV_PLANS]; /* of an MPI matrix */
   SpMVAgreed   columns;          /* when all ranks prepared the plan for columns */
   PetscBool    columns_lack;     /* some rank cannot multiply several columns at once, for example for lack of memory */
-  /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVGetReady_MPICUDA() */
+  /* a block of a parallel matrix, or a product with a dense matrix: lack of memory for a copy is no error, see
+     MatSpMVGetReady_MPICUDA() */
   PetscBool may_lack;
 } Mat_SpMVCUDA;
 
@@ -142,8 +143,6 @@ PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVWhyNot_CUDA(Mat, const char off[], char why[], size_t len);
 
 /* dense.c */
-/* NULL: AIJCUSPARSE multiplies, or out of memory */
-PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_DenseCUDA(Mat, PetscBool, PetscBool, PetscBool);
 
 /* spgemm.c */
