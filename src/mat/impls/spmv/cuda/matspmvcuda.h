@@ -108,9 +108,9 @@ PETSC_INTERN PetscErrorCode SpMVOperandsBegin(Vec xx, Vec yy, Vec zz, SpMVOperan
 PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 /* copies host arrays to the device */
 PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged);
-/* a device vector with the values of a host vector, or the vector itself */
-PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *);
-PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *); /* copies the values back if `copy` */
+/* a device vector with the array of a host vector, or the vector itself */
+PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, Vec *);
+PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool changed, Vec *);
 /* to = scale from, which may be the same vector, on this rank alone: VecCopy() and VecScale() are collective */
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to);
 

@@ -23,7 +23,7 @@ static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(VecGetLocalSize(v, &n));
   PetscCheck(n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Nonconforming matrix and vector");
-  PetscCall(SpMVVecOnDevice(v, PETSC_FALSE, &d));
+  PetscCall(SpMVVecOnDevice(v, &d));
   if (compressed) {
     const PetscScalar *a;
 
@@ -45,8 +45,8 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVVecOnDevice(left, PETSC_TRUE, &l));
-  PetscCall(SpMVVecOnDevice(right, PETSC_TRUE, &r));
+  PetscCall(SpMVVecOnDevice(left, &l));
+  PetscCall(SpMVVecOnDevice(right, &r));
   PetscCall((*spmv->parent.diagonalscale)(A, l, r));
   PetscCall(SpMVVecRestore(left, PETSC_FALSE, &l));
   PetscCall(SpMVVecRestore(right, PETSC_FALSE, &r));
