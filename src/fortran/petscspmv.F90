@@ -231,14 +231,7 @@ contains
     if (ierr /= 0) return
     ierr = CGetInfo(p, c)
     if (ierr /= 0) return
-    info%nonzeros = c%nonzeros
-    info%formatted = c%formatted
-    info%stored = c%stored
-    info%slices = c%slices
-    info%long_rows = c%long_rows
-    info%long_stored = c%long_stored
-    info%bytes = c%bytes
-    info%node = c%node
+    info = PetscSpMVInfo(c%nonzeros, c%formatted, c%stored, c%slices, c%long_rows, c%long_stored, c%bytes, c%node)
     call GetString(c%kernel, info%kernel)
   end subroutine
 
@@ -327,13 +320,7 @@ contains
     if (ierr /= 0) return
     ierr = CGetBatchInfo(p, c)
     if (ierr /= 0) return
-    info%problems = c%problems
-    info%smallest = c%smallest
-    info%largest = c%largest
-    info%nonzeros = c%nonzeros
-    info%sharing = c%sharing
-    info%stored = c%stored
-    info%bytes = c%bytes
+    info = MatBatchInfo(c%problems, c%smallest, c%largest, c%nonzeros, c%sharing, c%stored, c%bytes)
     call GetString(c%kernel, info%kernel)
   end subroutine
 end module
