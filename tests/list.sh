@@ -232,7 +232,6 @@ device_coo_tests() {
   for type in $types; do
     for ranks in $(numbers 1 3); do
       suite "assembly, $type, sorted on the device, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/assembly" -type "$type" -mat_spmv_coo device "${expect[@]}" -ops coo,coo-away,coo-rows,coo-columns,coo-any,coo-last,coo-ignored,newentries,replace,again
-      sh_ "map of coordinates, $type, $ranks ranks" 60 prints "$type format, map of MatSetPreallocationCOO\(\): [1-9][0-9]* bytes, AIJCUSPARSE's arrays: [1-9][0-9]* bytes" "${m[@]}" $ranks "$TESTS/../examples/bratu" -n 40 -types "$type" -mat_view ::ascii_info
       suite "device, $type, sorted on the device, $ranks ranks" 600 "${m[@]}" $ranks "$TESTS/device" -type "$type" -mat_spmv_coo device "${expect[@]}" -ops coo,coo-away,coo-errors,coo-many,bind,bindsome
     done
   done

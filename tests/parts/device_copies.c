@@ -12,8 +12,7 @@ typedef struct {
   /* the next product is with B if there is one, otherwise with A */
   PetscErrorCode (*run)(Test *, Record *, Mat *A, Mat *B);
   PetscBool holes; /* in a matrix without some of its diagonal entries */
-  /* the bytes are counted on up to so many ranks: PETSc's function does it on the host if there are more */
-  PetscMPIInt most;
+  PetscBool stays; /* no values may be copied; PETSc's functions do the others on the host */
 } Copying;
 
 /* An operation that is one call */
@@ -256,31 +255,32 @@ static PetscErrorCode ApplyJacobi(Test *t, Record *r, Mat A, PetscBool zeros)
 
 COPYING(Jacobi, ApplyJacobi(t, r, *A, PETSC_FALSE))
 COPYING(JacobiZeros, ApplyJacobi(t, r, *A, PETSC_TRUE))
-#define ANY 1000 /* any number of ranks */
-static const Copying copyings[] = {{"MatNorm(), Frobenius", NULL, NormFrobenius, PETSC_FALSE, 0},
-                                   {"MatNorm(), columns", NULL, NormColumns, PETSC_FALSE, 0},
-                                   {"MatNorm(), rows", NULL, NormRows, PETSC_FALSE, 0},
-                                   {"MatShift()", NULL, Shift, PETSC_FALSE, ANY},
-                                   {"MatZeroRows()", NULL, ZeroRows, PETSC_FALSE, ANY},
-                                   {"MatZeroRows() without a diagonal", NULL, ZeroRowsOnly, PETSC_FALSE, ANY},
-                                   {"MatZeroRowsColumns()", NULL, ZeroRowsColumns, PETSC_FALSE, 1},
-                                   {"MatDuplicate()", NULL, Duplicate, PETSC_FALSE, 0},
-                                   {"MatCopy() to a new matrix", NULL, CopyToNew, PETSC_FALSE, 0},
-                                   {"MatCopy()", PrepareCopy, Copy, PETSC_FALSE, ANY},
-                                   {"MatConvert()", NULL, Convert, PETSC_FALSE, 0},
-                                   {"MatTranspose()", NULL, Transpose, PETSC_FALSE, 0},
-                                   {"MatTranspose() again", PrepareTranspose, TransposeAgain, PETSC_FALSE, 0},
-                                   {"MatTranspose() in place", NULL, TransposeInPlace, PETSC_FALSE, 0},
-                                   {"MatZeroEntries() and MatSetValues()", NULL, Assemble, PETSC_FALSE, 0},
-                                   {"MatZeroEntries(), MatShift(), MatSetValues()", NULL, ZeroShiftAdd, PETSC_FALSE, 0},
-                                   {"PCJACOBI", NULL, Jacobi, PETSC_FALSE, 0},
-                                   {"PCJACOBI, zeros", NULL, JacobiZeros, PETSC_TRUE, 0},
-                                   {"several", NULL, Several, PETSC_FALSE, 0},
-                                   {"MatShift(), new entries", NULL, Shift, PETSC_TRUE, 0},
-                                   {"MatZeroRows() that drops entries", NULL, ZeroRows, PETSC_TRUE, 0},
-                                   {"MatZeroRowsColumns(), missing entries", NULL, ZeroRowsColumns, PETSC_TRUE, 0},
-                                   {"MatDuplicate(), holes", NULL, Duplicate, PETSC_TRUE, 0},
-                                   {"MatTranspose(), holes", NULL, Transpose, PETSC_TRUE, 0}};
+
+static const Copying copyings[] = {
+    {"MatNorm(), Frobenius", NULL, NormFrobenius, PETSC_FALSE, PETSC_FALSE},
+    {"MatNorm(), columns", NULL, NormColumns, PETSC_FALSE, PETSC_FALSE},
+    {"MatNorm(), rows", NULL, NormRows, PETSC_FALSE, PETSC_FALSE},
+    {"MatShift()", NULL, Shift, PETSC_FALSE, PETSC_TRUE},
+    {"MatZeroRows()", NULL, ZeroRows, PETSC_FALSE, PETSC_FALSE},
+    {"MatZeroRows() without a diagonal", NULL, ZeroRowsOnly, PETSC_FALSE, PETSC_FALSE},
+    {"MatZeroRowsColumns()", NULL, ZeroRowsColumns, PETSC_FALSE, PETSC_FALSE},
+    {"MatDuplicate()", NULL, Duplicate, PETSC_FALSE, PETSC_FALSE},
+    {"MatCopy() to a new matrix", NULL, CopyToNew, PETSC_FALSE, PETSC_FALSE},
+    {"MatCopy()", PrepareCopy, Copy, PETSC_FALSE, PETSC_FALSE},
+    {"MatConvert()", NULL, Convert, PETSC_FALSE, PETSC_FALSE},
+    {"MatTranspose()", NULL, Transpose, PETSC_FALSE, PETSC_FALSE},
+    {"MatTranspose() again", PrepareTranspose, TransposeAgain, PETSC_FALSE, PETSC_FALSE},
+    {"MatTranspose() in place", NULL, TransposeInPlace, PETSC_FALSE, PETSC_FALSE},
+    {"MatZeroEntries() and MatSetValues()", NULL, Assemble, PETSC_FALSE, PETSC_FALSE},
+    {"MatZeroEntries(), MatShift(), MatSetValues()", NULL, ZeroShiftAdd, PETSC_FALSE, PETSC_FALSE},
+    {"PCJACOBI", NULL, Jacobi, PETSC_FALSE, PETSC_FALSE},
+    {"PCJACOBI, zeros", NULL, JacobiZeros, PETSC_TRUE, PETSC_FALSE},
+    {"several", NULL, Several, PETSC_FALSE, PETSC_FALSE},
+    {"MatShift(), new entries", NULL, Shift, PETSC_TRUE, PETSC_FALSE},
+    {"MatZeroRows() that drops entries", NULL, ZeroRows, PETSC_TRUE, PETSC_FALSE},
+    {"MatZeroRowsColumns(), missing entries", NULL, ZeroRowsColumns, PETSC_TRUE, PETSC_FALSE},
+    {"MatDuplicate(), holes", NULL, Duplicate, PETSC_TRUE, PETSC_FALSE},
+    {"MatTranspose(), holes", NULL, Transpose, PETSC_TRUE, PETSC_FALSE}};
 
 /* Runs one operation with the newest values on the host (0), on both sides (1), or on the device (2), and gets the
    bytes copied per nonzero */
@@ -327,7 +327,7 @@ PetscErrorCode Copies(Test *t, Record *r)
       PetscLogDouble copied[3] = {0, 0, 0};
 
       PetscCall(CopyOnce(t, r, c, newest, copied));
-      if (newest < 2 || t->size > c->most) continue;
+      if (newest < 2 || !c->stays) continue;
       if (print && t->device)
         PetscCall(PetscPrintf(
             t->comm,

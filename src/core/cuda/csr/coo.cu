@@ -283,11 +283,6 @@ PetscInt64 SpMVCudaCOONonzeros(SpMVCudaCOO coo)
   return coo->nonzeros;
 }
 
-PetscInt64 SpMVCudaCOOBytes(SpMVCudaCOO coo)
-{
-  return (PetscInt64)(coo->first.Bytes() + coo->place.Bytes());
-}
-
 void SpMVCudaCOOPattern(SpMVCudaCOO coo, const PetscInt **i, const PetscInt **j)
 {
   *i = coo->i;

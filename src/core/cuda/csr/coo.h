@@ -31,7 +31,6 @@ typedef struct _n_SpMVCudaCOO *SpMVCudaCOO;
 PETSC_INTERN cudaError_t SpMVCudaCOOCreate(const SpMVCudaIndices *, cudaStream_t, SpMVCudaCOO *);
 PETSC_INTERN cudaError_t SpMVCudaCOODestroy(SpMVCudaCOO *); /* or NULL */
 PETSC_INTERN PetscInt64  SpMVCudaCOONonzeros(SpMVCudaCOO);
-PETSC_INTERN PetscInt64  SpMVCudaCOOBytes(SpMVCudaCOO);
 /* Row offsets and columns, which ascend in each row, on the device. They are valid until they are released */
 PETSC_INTERN void SpMVCudaCOOPattern(SpMVCudaCOO, const PetscInt **i, const PetscInt **j);
 PETSC_INTERN void SpMVCudaCOOReleasePattern(SpMVCudaCOO);

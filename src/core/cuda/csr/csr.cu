@@ -29,11 +29,10 @@ template <class I> __global__ void count_descents(View<I> v, unsigned long long 
   Count(wrong, total);
 }
 
-template <class I>
-__global__ void count_missing(View<I> v, int64_t n, int64_t count, const PetscInt *row, unsigned long long *total)
+template <class I> __global__ void count_missing(View<I> v, int64_t n, unsigned long long *total)
 {
-  const int64_t k = Thread(), r = k < count ? (row ? (int64_t)row[k] : k) : n;
-  Count(r < n && Position(v.i, v.j, r, r) < 0, total);
+  const int64_t r = Thread();
+  Count(r < v.units && r < n && Position(v.i, v.j, r, r) < 0, total);
 }
 
 // ------------------------------------------------------------------------------------------------ values
@@ -53,41 +52,6 @@ template <class I> __global__ void shift(View<I> v, int64_t n, Scalar value, Sca
 {
   const int64_t r = Thread(), p = r < v.units && r < n ? Position(v.i, v.j, r, r) : -1;
   if (p >= 0) a[p] = Num::add(a[p], value);
-}
-
-template <class I>
-__global__ void zero_rows(View<I> v, int64_t n, int64_t count, const PetscInt *row, Scalar value, Scalar *a,
-                          const Scalar *x, Scalar *b)
-{
-  const int64_t k    = Thread() / LANES;
-  const int     lane = threadIdx.x % LANES;
-  if (k >= count) return;
-  const int64_t r = row[k];
-  for (int64_t q = v.i[r] + lane; q < (int64_t)v.i[r + 1]; q += LANES)
-    a[q] = (int64_t)v.j[q] == r ? value : Num::zero();
-  if (b && lane == 0 && r < n) b[r] = Num::fma(value, x[r], Num::zero());
-}
-
-__global__ void mark(int64_t count, const PetscInt *row, char *marked)
-{
-  const int64_t k = Thread();
-  if (k < count) marked[row[k]] = 1;
-}
-
-template <class I> __global__ void zero_columns(View<I> v, const char *marked, Scalar *a, const Scalar *x, Scalar *b)
-{
-  const int64_t r   = Thread() / LANES;
-  const bool    use = r < v.units && !marked[r];
-  Scalar        sum = Num::zero();
-  for (int64_t q = use ? v.i[r] + Thread() % LANES : 0; use && q < (int64_t)v.i[r + 1]; q += LANES) {
-    const int64_t c = v.j[q];
-    if (c >= v.units || !marked[c]) continue;
-    if (b) sum = Num::fma(a[q], x[c], sum);
-    a[q] = Num::zero();
-  }
-  if (!b) return;
-  for (int by = LANES / 2; by; by /= 2) sum = Num::add(sum, Num::down(sum, by));
-  if (use && threadIdx.x % LANES == 0) b[r] = Num::sub(b[r], sum);
 }
 
 cudaError_t Check(const SpMVCudaCSR *csr)
@@ -124,12 +88,11 @@ cudaError_t SpMVCudaCSRAscends(const SpMVCudaCSR *csr, cudaStream_t stream, Pets
   return cudaSuccess;
 }
 
-cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, cudaStream_t stream,
-                               PetscInt64 *missing)
+cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *csr, cudaStream_t stream, PetscInt64 *missing)
 {
   SPMV_TRY(Check(csr));
   return Counted(stream, missing, [&](unsigned long long *total) {
-    SPMV_LAUNCH_VIEW(*csr, 1, count, BLOCK, stream, count_missing, v, csr->n, count, row, total);
+    SPMV_LAUNCH_VIEW(*csr, 1, (int64_t)v.units, BLOCK, stream, count_missing, v, csr->n, total);
     return cudaSuccess;
   });
 }
@@ -147,26 +110,5 @@ cudaError_t SpMVCudaCSRShift(const SpMVCudaCSR *csr, const PetscScalar *value, P
 {
   SPMV_TRY(Check(csr));
   SPMV_LAUNCH_VIEW(*csr, 1, (int64_t)v.units, BLOCK, stream, shift, v, csr->n, ValueOf(value), (Scalar *)a);
-  return cudaSuccess;
-}
-
-cudaError_t SpMVCudaCSRZeroRows(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, const PetscScalar *value,
-                                PetscScalar *a, const PetscScalar *x, PetscScalar *b, cudaStream_t stream)
-{
-  SPMV_TRY(Check(csr));
-  SPMV_LAUNCH_VIEW(*csr, 1, count * LANES, BLOCK, stream, zero_rows, v, csr->n, count, row, ValueOf(value), (Scalar *)a,
-                   (const Scalar *)x, (Scalar *)b);
-  return cudaSuccess;
-}
-
-cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *csr, PetscInt64 count, const PetscInt *row, PetscScalar *a,
-                                   const PetscScalar *x, PetscScalar *b, cudaStream_t stream)
-{
-  Scratch<char> marked(stream);
-  SPMV_TRY(Check(csr));
-  SPMV_TRY(marked.AllocZero(csr->m));
-  SPMV_LAUNCH(count, BLOCK, stream, mark, count, row, (char *)marked);
-  SPMV_LAUNCH_VIEW(*csr, 1, (int64_t)v.units * LANES, BLOCK, stream, zero_columns, v, (const char *)marked, (Scalar *)a,
-                   (const Scalar *)x, (Scalar *)b);
   return cudaSuccess;
 }

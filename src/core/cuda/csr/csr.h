@@ -10,20 +10,9 @@
 /* Whether the columns of each row ascend strictly. The functions that search for an entry require it: they overlook
    entries otherwise */
 PETSC_INTERN cudaError_t SpMVCudaCSRAscends(const SpMVCudaCSR *, cudaStream_t, PetscBool *);
-/* The number of rows r < n without an entry in column r, among `count` rows that are listed on the device, or among
-   the first `count` rows if row is NULL */
-PETSC_INTERN cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row, cudaStream_t,
-                                            PetscInt64 *missing);
+/* The number of rows r < n without an entry in column r */
+PETSC_INTERN cudaError_t SpMVCudaCSRMissing(const SpMVCudaCSR *, cudaStream_t, PetscInt64 *missing);
 /* The number of rows r < n whose entry in column r is missing, zero, Inf or NaN */
 PETSC_INTERN cudaError_t SpMVCudaCSRZeroDiagonals(const SpMVCudaCSR *, cudaStream_t, PetscInt64 *zeros);
 /* a: A's values. Adds *value to all diagonal entries */
 PETSC_INTERN cudaError_t SpMVCudaCSRShift(const SpMVCudaCSR *, const PetscScalar *value, PetscScalar *a, cudaStream_t);
-/* Sets the entries of the listed rows to zero, and those on the diagonal to *value; b (or NULL): sets b[r] = *value
-   x[r] in these rows if r < n */
-PETSC_INTERN cudaError_t SpMVCudaCSRZeroRows(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row,
-                                             const PetscScalar *value, PetscScalar *a, const PetscScalar *x,
-                                             PetscScalar *b, cudaStream_t);
-/* Sets the entries in the listed columns and in other rows to zero; b (or NULL): subtracts their product with x from
-   it */
-PETSC_INTERN cudaError_t SpMVCudaCSRZeroColumns(const SpMVCudaCSR *, PetscInt64 count, const PetscInt *row,
-                                                PetscScalar *a, const PetscScalar *x, PetscScalar *b, cudaStream_t);

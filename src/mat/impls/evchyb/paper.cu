@@ -2,6 +2,7 @@
   The layout of EVC-HYB's kernels as printed in the paper.
 */
 #include "paper.cuh"
+#include <algorithm>
 
 namespace spmv {
 namespace {
@@ -22,31 +23,6 @@ template <class I> __global__ void keys(View<I> v, uint64_t *key, int *order, in
   key[r]        = (uint64_t)len << 32 | (unsigned)(len ? v.col(v.start(r), 0) : 0);
   order[r]      = r;
   if (r && v.len(r - 1) > len) *descents = 1;
-}
-
-// For each bound, the first position in the sorted order after the rows that are not longer than the bound
-__global__ void ends(int m, const uint64_t *key, int bounds, const int *bound, int *end)
-{
-  const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (q >= bounds) return;
-  int lo = 0, hi = m;
-  while (lo < hi) {
-    const int mid = lo + (hi - lo) / 2;
-    if ((int)(key[mid] >> 32) <= bound[q])
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  end[q] = lo;
-}
-
-__global__ void csr_sizes(int m, int isplit, int align, const uint64_t *key, int64_t *size, const int *order,
-                          int *moved)
-{
-  const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  if (p < m && order[p] != p) *moved = 1;
-  if (p < isplit || p > m) return;
-  size[p - isplit] = p < m ? ((int64_t)(key[p] >> 32) + align - 1) / align * align : 0;
 }
 
 // A warp writes 32 sorted rows: the values if `a` is given, otherwise the columns
@@ -99,32 +75,33 @@ template <class V> cudaError_t Write(EVCHYBPaperLayout &l, V v, const Scalar *a,
   return cudaSuccess;
 }
 
-// The number of rows that are not longer than each bound
-cudaError_t CountRows(const Array<uint64_t> &key, int rows, const std::vector<int> &bounds, std::vector<int> &ended,
-                      cudaStream_t stream)
-{
-  Array<int> bound, end;
-  SPMV_TRY(Put(bound, bounds, stream));
-  SPMV_TRY(end.Alloc(bounds.size()));
-  SPMV_LAUNCH((int)bounds.size(), 128, stream, ends, rows, key, (int)bounds.size(), bound, end);
-  ended.resize(bounds.size());
-  return Fetch(ended.data(), (int *)end, ended.size(), stream);
-}
-
 // The arrays on the host that describe both parts
 struct Parts {
-  std::vector<int>     mark, length, blocks{0}; // ELL: see SubELL
-  std::vector<int64_t> first;
-  int64_t              entries = 0;
-  std::vector<int>     csr_mark{0}, csr_blocks{0};
+  std::vector<uint64_t> key;                     // the rows in their order: length and first column
+  std::vector<int>      mark, length, blocks{0}; // ELL: see SubELL
+  std::vector<int64_t>  first;
+  int64_t               entries = 0;
+  std::vector<int>      csr_mark{0}, csr_blocks{0};
+  std::vector<int64_t>  csr_start{0};
+
+  int LengthOf(int row) const
+  {
+    return (int)(key[row] >> 32);
+  }
+  // The number of rows that are not longer than that
+  int UpTo(int64_t most) const
+  {
+    return (int)(std::upper_bound(key.begin(), key.end(), (uint64_t)most << 32 | UINT32_MAX) - key.begin());
+  }
 
   // ELL: forms blocks of rows of one length; the number of rows is a multiple of `align`. Remaining rows join the rows
   // of the next length, and finally the CSR part. Returns the first row of the CSR part
-  int FormELL(const std::vector<int> &ended, int limit, int align, int threads)
+  int FormELL(PetscInt limit, int align, int threads)
   {
-    int isplit = 0;
-    for (int l = 0; l <= limit; l++) {
-      const int n = (ended[l] - isplit) / align * align;
+    const int longest = key.empty() ? 0 : LengthOf((int)key.size() - 1); // no row needs a higher limit
+    int       isplit  = 0;
+    for (int l = 0; l <= PetscMin(limit, longest); l++) {
+      const int n = (UpTo(l) - isplit) / align * align;
       if (!n) continue;
       mark.push_back(isplit);
       length.push_back(l);
@@ -142,14 +119,18 @@ struct Parts {
     return isplit;
   }
 
-  // CSR: forms ranges of rows with the same number of threads per row
-  void FormCSR(const int *ended, int ranges, int isplit, int threads)
+  // CSR: forms ranges of rows with the same number of threads per row; rows are padded to a multiple of `align`
+  void FormCSR(int ranges, int isplit, int align, int threads)
   {
+    const int rows = (int)key.size();
     for (int k = 0; k < ranges; k++) {
-      const int n = PetscMax(0, ended[k] - isplit - csr_mark.back());
+      const int end = k == ranges - 1 ? rows : UpTo((int64_t)EVCHYB_NNZ_PER_THREAD << k);
+      const int n   = PetscMax(0, end - isplit - csr_mark.back());
       csr_mark.push_back(csr_mark.back() + n);
       csr_blocks.push_back(csr_blocks.back() + (int)Blocks((int64_t)n << k, threads));
     }
+    for (int r = isplit; r < rows; r++)
+      csr_start.push_back(csr_start.back() + (int64_t)(LengthOf(r) + align - 1) / align * align);
   }
 };
 
@@ -157,63 +138,45 @@ struct Parts {
 
 cudaError_t EVCHYBPaperLayout::Create(const SpMVCudaCSR &A, const EVCHYBParams &p, bool adaptive, cudaStream_t stream)
 {
-  const int rows = (int)A.m, logs = (int)PetscMin(p.max_threads_log2, (PetscInt)9), np = logs + 1,
-            csr_align = adaptive ? 1 : EVCHYB_CSR_ALIGN;
-  Array<uint64_t>  key;
-  Array<int>       moved;
-  Parts            parts;
-  std::vector<int> bounds, ended;
-  uint64_t         longest     = 0;
-  int64_t          csr_entries = 0;
-  int              was_moved = 0, unsorted = 0, limit;
+  const int       rows = (int)A.m, logs = (int)PetscMin(p.max_threads_log2, (PetscInt)9);
+  Array<uint64_t> key;
+  Array<int>      descents;
+  Parts           parts;
+  int             unsorted = 0;
 
   names   = adaptive ? ADAPTIVE : PAPER;
   threads = 1 << logs;
-  SPMV_TRY(moved.Alloc(1));
-  SPMV_TRY(moved.Zero(stream));
+  SPMV_TRY(descents.Alloc(1));
+  SPMV_TRY(descents.Zero(stream));
   SPMV_TRY(key.Alloc(rows));
   SPMV_TRY(order.Alloc(rows));
   SPMV_TRY(WithView(A, 1, [&](auto v) {
-    SPMV_LAUNCH(rows, 256, stream, keys, v, key, order, moved);
+    SPMV_LAUNCH(rows, 256, stream, keys, v, key, order, descents);
     return cudaSuccess;
   }));
   // If the lengths of the rows are ascending already, rows are not sorted: such a matrix was permuted once, and y needs
   // no reordering
-  SPMV_TRY(Fetch(&unsorted, (int *)moved, 1, stream));
-  if (unsorted) SPMV_TRY(SortPairs(key, order, rows, 63, stream));
-  if (rows) SPMV_TRY(Fetch(&longest, (uint64_t *)key + rows - 1, 1, stream));
-  limit = adaptive ? -1 : (int)PetscMin(p.ell_limit, (PetscInt)(longest >> 32)); // no row needs a higher limit
-
-  // Count the rows of each length, and the rows for each number of threads
-  for (int l = 0; l <= limit; l++) bounds.push_back(l);
-  for (int k = 0; k < np; k++) {
-    const int64_t most = (int64_t)EVCHYB_NNZ_PER_THREAD << k;
-    bounds.push_back(k == np - 1 || most > INT_MAX ? INT_MAX : (int)most);
-  }
-  SPMV_TRY(CountRows(key, rows, bounds, ended, stream));
-  isplit = parts.FormELL(ended, limit, EVCHYB_ROW_ALIGN, threads);
-  parts.FormCSR(ended.data() + limit + 1, np, isplit, threads);
-
-  SPMV_TRY(moved.Zero(stream));
-  SPMV_TRY(csr_i.Alloc((size_t)rows - isplit + 1));
-  SPMV_LAUNCH((int64_t)rows + 1, 256, stream, csr_sizes, rows, isplit, csr_align, key, csr_i, order, moved);
-  SPMV_TRY(ExclusiveSum(csr_i, rows - isplit + 1, stream));
-  SPMV_TRY(Fetch(&csr_entries, (int64_t *)csr_i + (rows - isplit), 1, stream));
-  SPMV_TRY(Fetch(&was_moved, (int *)moved, 1, stream));
+  SPMV_TRY(Fetch(&unsorted, (int *)descents, 1, stream));
+  sorted = unsorted != 0;
+  if (sorted) SPMV_TRY(SortPairs(key, order, rows, 63, stream));
+  if (sorted) SPMV_TRY(y_sorted.Alloc(rows));
+  parts.key.resize(rows);
+  if (rows) SPMV_TRY(Fetch(parts.key.data(), (uint64_t *)key, rows, stream));
+  isplit = parts.FormELL(adaptive ? -1 : p.ell_limit, EVCHYB_ROW_ALIGN, threads);
+  parts.FormCSR(logs + 1, isplit, adaptive ? 1 : EVCHYB_CSR_ALIGN, threads);
   SPMV_TRY(Put(bnz, parts.first, stream));
   SPMV_TRY(Put(clen, parts.length, stream));
   SPMV_TRY(Put(rmark, parts.mark, stream));
   SPMV_TRY(Put(gbmark, parts.blocks, stream));
   SPMV_TRY(Put(csr_rmark, parts.csr_mark, stream));
   SPMV_TRY(Put(csr_gbmark, parts.csr_blocks, stream));
+  SPMV_TRY(Put(csr_i, parts.csr_start, stream));
   SPMV_TRY(j.Alloc(parts.entries));
   SPMV_TRY(as.Alloc(parts.entries));
-  SPMV_TRY(csr_j.Alloc(csr_entries));
-  SPMV_TRY(csr_as.Alloc(csr_entries));
-  sorted = was_moved != 0;
-  if (sorted) SPMV_TRY(y_sorted.Alloc(rows));
+  SPMV_TRY(csr_j.Alloc(parts.csr_start.back()));
+  SPMV_TRY(csr_as.Alloc(parts.csr_start.back()));
   ell = {bnz, clen, rmark, gbmark, j, as, (int)parts.length.size(), parts.blocks.back()};
-  csr = {csr_i, csr_rmark, csr_gbmark, csr_j, csr_as, np, parts.csr_blocks.back()};
+  csr = {csr_i, csr_rmark, csr_gbmark, csr_j, csr_as, logs + 1, parts.csr_blocks.back()};
   return WithView(A, 1, [&](auto v) { return Write(*this, v, nullptr, stream); });
 }
 

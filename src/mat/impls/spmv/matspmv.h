@@ -162,7 +162,6 @@ PETSC_INTERN PetscErrorCode MatConvertFrom_SpMV(Mat, MatType, MatReuse, Mat *);
   X(zeroentries);                   \
   X(norm);                          \
   X(shift);                         \
-  X(scale);                         \
   X(axpy);                          \
   X(setoption);                     \
   X(setup)
@@ -179,13 +178,8 @@ typedef struct {
 } SpMVOps;
 
 /* Numbers set by one thread while others read them: who reads the new one also sees what was written before it */
-#if defined(__GNUC__)
-  #define SpMVAtomicGet(p)        __atomic_load_n(p, __ATOMIC_ACQUIRE)
-  #define SpMVAtomicSet(p, value) __atomic_store_n(p, value, __ATOMIC_RELEASE)
-#else
-  #define SpMVAtomicGet(p)        (*(p))
-  #define SpMVAtomicSet(p, value) (*(p) = (value))
-#endif
+#define SpMVAtomicGet(p)        __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define SpMVAtomicSet(p, value) __atomic_store_n(p, value, __ATOMIC_RELEASE)
 
 /* The state of a matrix when something was made from it */
 typedef struct {
@@ -348,7 +342,6 @@ typedef struct {
   PetscErrorCode (*productdense)(Mat);          /* for AIJCUSPARSE times a dense matrix */
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
-  PetscErrorCode (*copy)(Mat, Mat, MatStructure);
   PetscErrorCode (*mult)(Mat, Vec, Vec);
   PetscErrorCode (*multadd)(Mat, Vec, Vec, Vec);
   PetscErrorCode (*multtransposeadd)(Mat, Vec, Vec, Vec);
@@ -359,8 +352,6 @@ PETSC_INTERN PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi);
 PETSC_INTERN int            SpMVHiddenDepth; /* more than 0: -mat_seqaij_type and -mat_spmv_replace have no effect */
 PETSC_INTERN PetscErrorCode SpMVSetParentType(Mat, MatType); /* MatSetType() without these options */
 PETSC_INTERN PetscErrorCode SpMVReplaceFunction(Mat, const char name[], PetscErrorCode (*)(Mat));
-PETSC_INTERN PetscErrorCode MatZeroRows_SpMV(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatZeroRowsColumns_SpMV(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatSpMVComposeFunctions(Mat, PetscBool ours);
 
 /* names.c: functions of PETSc that compare the whole name of a type */
@@ -411,7 +402,7 @@ typedef struct _SpMVBackend {
   PetscErrorCode (*end)(void);
   /* of any matrix: operations, and composed functions, that replace those of AIJ's types; both lists end with NULL */
   void (*setops[2][6])(Mat); /* [MPI] */
-  PetscErrorCode (*compose[5])(Mat, PetscBool device, PetscBool mpi, PetscBool ours);
+  PetscErrorCode (*compose[4])(Mat, PetscBool device, PetscBool mpi, PetscBool ours);
   PetscErrorCode (*assembled)(Mat, PetscBool mpi); /* after an assembly, and when an assembled matrix is hooked */
   PetscErrorCode (*forget)(Mat_SpMV *);            /* frees the copies */
   PetscErrorCode (*destroy)(Mat_SpMV *);           /* frees the exchange, too */
@@ -459,7 +450,6 @@ PETSC_INTERN PetscErrorCode MatSpMVHookBlocks_MPI(Mat, Mat_SpMV *);
 
 /* dense.c: products with dense matrices */
 PETSC_INTERN PetscErrorCode SpMVDenseTakeNumeric(Mat);
-PETSC_INTERN PetscErrorCode SpMVDenseSymbolic(Mat, PetscErrorCode (*symbolic)(Mat), PetscErrorCode (*numeric)(Mat));
 
 /* keep.c: matrices created from a matrix keep its format and parameters */
 typedef struct {

@@ -51,7 +51,6 @@ PetscErrorCode SpMVParentsSetUp(PetscBool device, PetscBool mpi)
   SpMVQuery("MatSetPreallocationCOO", preallocatecoo);
   SpMVQuery("MatSetValuesCOO", setvaluescoo);
 #undef SpMVQuery
-  p->copy             = A->ops->copy;
   p->mult             = A->ops->mult;
   p->multadd          = A->ops->multadd;
   p->multtransposeadd = A->ops->multtransposeadd;
@@ -146,12 +145,12 @@ static PetscErrorCode SpMVZeroRows(Mat A, PetscBool columns, PetscInt n, const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatZeroRows_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
+static PetscErrorCode MatZeroRows_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
   return SpMVZeroRows(A, PETSC_FALSE, n, rows, diag, x, b);
 }
 
-PetscErrorCode MatZeroRowsColumns_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
+static PetscErrorCode MatZeroRowsColumns_SpMV(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diag, Vec x, Vec b)
 {
   return SpMVZeroRows(A, PETSC_TRUE, n, rows, diag, x, b);
 }

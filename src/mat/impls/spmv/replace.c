@@ -27,7 +27,7 @@ static PetscErrorCode SpMVReplace(Mat A)
 }
 
 /* PETSc's functions set the operations of a matrix that is reused again */
-static PetscErrorCode MatConvert_AIJ_AIJCUSPARSE(Mat A, MatType type, MatReuse reuse, Mat *B, PetscBool mpi)
+static PetscErrorCode MatConvert_AIJ_AIJCUSPARSE_SpMV(Mat A, MatType type, MatReuse reuse, Mat *B)
 {
   Mat_SpMV *spmv = NULL;
 
@@ -36,20 +36,10 @@ static PetscErrorCode MatConvert_AIJ_AIJCUSPARSE(Mat A, MatType type, MatReuse r
   if (spmv)
     PetscCall(MatConvertFrom_SpMV(A, spmv->format->name, reuse, B));
   else {
-    PetscCall((*MatConvert_AIJ_AIJCUSPARSE_PETSc[mpi])(A, type, reuse, B));
+    PetscCall((*MatConvert_AIJ_AIJCUSPARSE_PETSc[SpMVIsMPI(A)])(A, type, reuse, B));
     PetscCall(SpMVReplace(*B));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatConvert_SeqAIJ_SeqAIJCUSPARSE_SpMV(Mat A, MatType type, MatReuse reuse, Mat *B)
-{
-  return MatConvert_AIJ_AIJCUSPARSE(A, type, reuse, B, PETSC_FALSE);
-}
-
-static PetscErrorCode MatConvert_MPIAIJ_MPIAIJCUSPARSE_SpMV(Mat A, MatType type, MatReuse reuse, Mat *B)
-{
-  return MatConvert_AIJ_AIJCUSPARSE(A, type, reuse, B, PETSC_TRUE);
 }
 
 static PetscErrorCode MatCreate_SeqAIJCUSPARSE_SpMV(Mat A)
@@ -83,9 +73,7 @@ PetscErrorCode MatSpMVReplace_AIJ(Mat A, PetscBool mpi)
   if (SpMVReplaced == SPMV_REPLACE_AIJ)
     PetscCall(SpMVReplace(A));
   else
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, SpMVConversion[mpi],
-                                         mpi ? MatConvert_MPIAIJ_MPIAIJCUSPARSE_SpMV
-                                             : MatConvert_SeqAIJ_SeqAIJCUSPARSE_SpMV));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, SpMVConversion[mpi], MatConvert_AIJ_AIJCUSPARSE_SpMV));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -152,7 +140,7 @@ static PetscErrorCode SpMVRegisterAIJCUSPARSE(void)
   }
   PetscCall(MatRegister(MATSEQAIJCUSPARSE, MatCreate_SeqAIJCUSPARSE_SpMV));
   PetscCall(MatRegister(MATMPIAIJCUSPARSE, MatCreate_MPIAIJCUSPARSE_SpMV));
-  PetscCall(SpMVSeqAIJReplace(MATSEQAIJCUSPARSE, MatConvert_SeqAIJ_SeqAIJCUSPARSE_SpMV));
+  PetscCall(SpMVSeqAIJReplace(MATSEQAIJCUSPARSE, MatConvert_AIJ_AIJCUSPARSE_SpMV));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

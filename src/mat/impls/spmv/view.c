@@ -53,33 +53,32 @@ static PetscErrorCode SpMVViewStats(Mat A, Mat_SpMV *spmv, const char *which, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of a format that waits for products: the number that it needs, and that there have been; otherwise zeros */
-static PetscErrorCode MatSpMVViewStats_Seq(Mat A, SpMVStats *stats, PetscInt64 asked[2])
+/* asked: of a format that waits for products, the number that it needs, and that there have been; otherwise zeros */
+static PetscErrorCode MatSpMVViewGet(Mat A, Mat_SpMV *spmv, int blocks, SpMVStats stats[], PetscInt64 asked[][2])
 {
-  Mat_SpMV *spmv;
+  Mat       block[2] = {A, NULL};
+  Mat_SpMV *own;
 
   PetscFunctionBegin;
-  PetscCall(MatSpMVGetStats_Seq(A, PETSC_FALSE, stats));
-  PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv->device || spmv->host.key.mat) PetscFunctionReturn(PETSC_SUCCESS);
-  asked[0] = spmv->host.asked.needed;
-  asked[1] = SpMVAtomicGet(&spmv->host.asked.pattern);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatSpMVViewStats_MPI(Mat A, Mat_SpMV *spmv, SpMVStats stats[2], PetscInt64 asked[2][2])
-{
-  Mat block[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatSpMVViewStats_Seq(block[k], &stats[k], asked[k]));
+  if (blocks == 2) {
+    PetscCall(MatSpMVHookBlocks_MPI(A, spmv));
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  }
+  for (int k = 0; k < blocks; k++) {
+    PetscCall(MatSpMVGetStats_Seq(block[k], PETSC_FALSE, &stats[k]));
+    PetscCall(MatSpMVGet(block[k], &own));
+    if (own->device || own->host.key.mat) continue;
+    asked[k][0] = own->host.asked.needed;
+    asked[k][1] = SpMVAtomicGet(&own->host.asked.pattern);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
 {
+  const char *const which[2] = {", diagonal blocks", ", off-diagonal blocks"};
+  const MPI_Comm    comm     = PetscObjectComm((PetscObject)A);
+  const int         blocks   = SpMVIsMPI(A) ? 2 : 1;
   Mat_SpMV         *spmv;
   PetscViewerFormat format;
   PetscBool         isascii;
@@ -98,16 +97,9 @@ static PetscErrorCode MatView_SpMV(Mat A, PetscViewer viewer)
   if (!isascii || !A->assembled || A->factortype ||
       (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL))
     PetscFunctionReturn(PETSC_SUCCESS);
-  if (SpMVIsMPI(A)) {
-    const char *const which[2] = {", diagonal blocks", ", off-diagonal blocks"};
-    const MPI_Comm    comm     = PetscObjectComm((PetscObject)A);
-
-    PetscCall(SpMVAgree(comm, MatSpMVViewStats_MPI(A, spmv, stats, asked)));
-    for (int k = 0; k < 2; k++) PetscCall(SpMVViewStats(A, spmv, which[k], &stats[k], asked[k], comm, viewer));
-  } else {
-    PetscCall(MatSpMVViewStats_Seq(A, &stats[0], asked[0]));
-    PetscCall(SpMVViewStats(A, spmv, "", &stats[0], asked[0], PETSC_COMM_SELF, viewer));
-  }
+  PetscCall(SpMVAgree(comm, MatSpMVViewGet(A, spmv, blocks, stats, asked)));
+  for (int k = 0; k < blocks; k++)
+    PetscCall(SpMVViewStats(A, spmv, blocks == 2 ? which[k] : "", &stats[k], asked[k], comm, viewer));
   if (spmv->backend) PetscCall((*spmv->backend->view)(A, spmv, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -87,7 +87,6 @@ static PetscErrorCode MatSpMVAssembled_CUDA(Mat A, PetscBool mpi)
     PetscCall(MatSpMVSetBlockSizes_MPICUDA(A));
   else {
     PetscCall(MatSpMVMarkEmpty_SeqCUDA(A));
-    PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
     PetscCall(MatSpMVWarmUp_SeqCUDA(A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -118,7 +117,6 @@ static PetscErrorCode MatSpMVView_CUDA(Mat A, Mat_SpMV *spmv, PetscViewer viewer
   if (spmv->cuda->exchange.halo)
     PetscCall(PetscViewerASCIIPrintf(viewer, "%s format, halo: %s\n", spmv->format->name,
                                      SpMVHaloDescribe(spmv->cuda->exchange.halo)));
-  PetscCall(MatSpMVViewCOO_CUDA(A, spmv, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -143,25 +141,25 @@ PetscErrorCode MatSpMVWhyNot_CUDA(Mat A, const char off[], char why[], size_t le
 }
 
 const SpMVBackend SpMVCUDA = {
-    .bytes   = sizeof(Mat_SpMVCUDA),
-    .devices = SpMVDevices,
-    .begin   = SpMVBegin_CUDA,
-    .end     = SpMVEnd_CUDA,
-    .setops  = {{MatSpMVSetOps_SeqCUDA, MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_SeqCUSPARSE, MatSpMVSetOps_SeqValues},
-                {MatSpMVSetOps_MPICUDA, MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_MPICUSPARSE, MatSpMVSetOps_MPICOO,
-                 MatSpMVSetOps_MPIValues}},
-    .compose = {MatSpMVCompose_DenseCUDA, MatSpMVCompose_CUSPARSE, MatSpMVCompose_COO, MatSpMVCompose_Values},
-    .assembled     = MatSpMVAssembled_CUDA,
-    .forget        = MatSpMVForget_CUDA,
-    .destroy       = MatSpMVDestroy_CUDA,
-    .view          = MatSpMVView_CUDA,
-    .hostisnewer   = SpMVHostIsNewer_CUDA,
-    .takenumeric   = SpMVProductTakeNumeric,
-    .symbolic      = MatProductSymbolic_SpMVCUDA,
-    .applyseq      = MatSpMVApply_SeqCUDA,
-    .applympi      = MatSpMVApply_MPICUDA,
-    .getready      = MatSpMVGetReady_SeqCUDA,
-    .getstats      = MatSpMVGetStats_SeqCUDA,
-    .writevalues   = MatSpMVWriteValues_SeqCUDA,
+    .bytes       = sizeof(Mat_SpMVCUDA),
+    .devices     = SpMVDevices,
+    .begin       = SpMVBegin_CUDA,
+    .end         = SpMVEnd_CUDA,
+    .setops      = {{MatSpMVSetOps_SeqCUDA, MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_SeqCUSPARSE, MatSpMVSetOps_Values},
+                    {MatSpMVSetOps_MPICUDA, MatSpMVSetOps_ProductCUDA, MatSpMVSetOps_MPICUSPARSE, MatSpMVSetOps_MPICOO,
+                     MatSpMVSetOps_Values}},
+    .compose     = {MatSpMVCompose_DenseCUDA, MatSpMVCompose_CUSPARSE, MatSpMVCompose_COO},
+    .assembled   = MatSpMVAssembled_CUDA,
+    .forget      = MatSpMVForget_CUDA,
+    .destroy     = MatSpMVDestroy_CUDA,
+    .view        = MatSpMVView_CUDA,
+    .hostisnewer = SpMVHostIsNewer_CUDA,
+    .takenumeric = SpMVProductTakeNumeric,
+    .symbolic    = MatProductSymbolic_SpMVCUDA,
+    .applyseq    = MatSpMVApply_SeqCUDA,
+    .applympi    = MatSpMVApply_MPICUDA,
+    .getready    = MatSpMVGetReady_SeqCUDA,
+    .getstats    = MatSpMVGetStats_SeqCUDA,
+    .writevalues = MatSpMVWriteValues_SeqCUDA,
     .isdevicearray = SpMVIsDeviceArray,
 };

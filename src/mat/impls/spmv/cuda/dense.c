@@ -58,8 +58,8 @@ static PetscErrorCode SpMVDenseGetArrays(Mat B, Mat C, Mat local[2], SpMVCudaCol
 /* C = A B, or A^T B of a sequential matrix, with one pass over A for several columns */
 static PetscErrorCode SpMVDenseLaunch(const SpMVMultPlan *plan, Mat B, Mat C)
 {
-  SpMVCudaColumns    c = {.count = B->cmap->N};
-  Mat                local[2];
+  SpMVCudaColumns    c        = {.count = B->cmap->N};
+  Mat                local[2] = {NULL, NULL};
   const PetscScalar *x;
   PetscScalar       *y;
   cudaStream_t       stream;
@@ -69,6 +69,9 @@ static PetscErrorCode SpMVDenseLaunch(const SpMVMultPlan *plan, Mat B, Mat C)
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   ierr = SpMVDenseGetArrays(B, C, local, &c, &x, &y);
   if (ierr) PetscCall(SpMVMultPlanForgo(plan, c.count, stream));
+  for (int k = 0; k < 2 && ierr; k++) {
+    if (local[k]) PetscCall(SpMVDenseRestore(k ? C : B, PETSC_FALSE, &local[k]));
+  }
   PetscCall(ierr);
   if (SpMVMultPlanIsWhole(plan)) PetscCall(PetscLogGpuTimeBegin());
   PetscCall(SpMVMultPlanLaunch(plan, (SpMVCudaProduct){.x = x, .y = y, .columns = &c}, stream));
@@ -87,28 +90,6 @@ static PetscErrorCode SpMVDenseLaunch(const SpMVMultPlan *plan, Mat B, Mat C)
 static struct {
   PetscErrorCode (*symbolic)(Mat), (*numeric)(Mat);
 } SpMVDenseCUSPARSE;
-
-/*
-  Brings the copy of A or its transpose up to date. *ours is NULL if AIJCUSPARSE is to multiply. That includes lack of
-  memory for the copy: an error on this rank alone, in the middle of a parallel product, would leave the other ranks
-  waiting
-*/
-PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat A, PetscBool transpose, Mat_SpMV **ours)
-{
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-  ierr = MatSpMVGetReady_SeqCUDA(A, transpose, ours);
-  PetscCall(PetscPopErrorHandler());
-  if (ierr == PETSC_ERR_GPU_RESOURCE || ierr == PETSC_ERR_MEM) {
-    PetscCall(PetscInfo(A, "Out of memory for the format; using the product of AIJCUSPARSE\n"));
-    *ours = NULL;
-    ierr  = PETSC_SUCCESS;
-  }
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* PETSc also calls this function for other matrices: A may be of type AIJCUSPARSE */
 static PetscErrorCode MatProductNumeric_SeqSpMVCUDADense(Mat C)
@@ -181,37 +162,6 @@ static PetscErrorCode SpMVDenseLoop(Mat C, PetscErrorCode (*mult)(Mat, Vec, Vec)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SpMVDenseAssemble(Mat C)
-{
-  PetscFunctionBegin;
-  if (C->assembled) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
-  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- A^T B */
-
-/*
-  On a device, MPIAIJ's product multiplies with a copy of A (MAIJ) that the symbolic phase has made, so it does not use
-  later changes of A's values. Therefore each column is computed as a product with a vector
-*/
-static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AtB(Mat C)
-{
-  PetscFunctionBegin;
-  PetscCall(SpMVDenseLoop(C, MatMultTranspose));
-  PetscCall(SpMVDenseAssemble(C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense_AtB(Mat C)
-{
-  PetscFunctionBegin;
-  PetscCall(SpMVDenseSymbolic(C, MatProductSymbolic_MPISpMVCUDADense_AtB, MatProductNumeric_MPISpMVCUDADense_AtB));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Whether B is on the device, and C too unless it has no type yet. The result is the same on all ranks */
 static PetscErrorCode SpMVDenseAreDevice(Mat B, Mat C, PetscBool *are)
 {
@@ -225,29 +175,56 @@ static PetscErrorCode SpMVDenseAreDevice(Mat B, Mat C, PetscBool *are)
 }
 
 /*
-  A single column is a product with a vector, which has shorter ways. The factors may have been replaced since the
-  symbolic phase: A may be of type AIJCUSPARSE
+  A single column is a product with a vector, which has shorter ways. So are the columns of A^T B: on a device, MPIAIJ's
+  product multiplies with a copy of A (MAIJ) that the symbolic phase has made, so it does not use later changes of A's
+  values. The factors may have been replaced since the symbolic phase: A may be of type AIJCUSPARSE
 */
-static PetscErrorCode MatProductNumeric_MPISpMVCUDADense_AB(Mat C)
+static PetscErrorCode MatProductNumeric_MPISpMVCUDADense(Mat C)
 {
-  const Mat    A = C->product->A, B = C->product->B;
-  SpMVMultPlan plan = {{NULL}};
-  Mat_SpMV    *spmv;
-  PetscBool    device;
+  const Mat       A = C->product->A, B = C->product->B;
+  const PetscBool transpose = (PetscBool)(C->product->type == MATPRODUCT_AtB);
+  SpMVMultPlan    plan      = {{NULL}};
+  Mat_SpMV       *spmv;
+  PetscBool       device;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(SpMVDenseAreDevice(B, C, &device));
-  if (device && spmv && B->cmap->N > 1) PetscCall(MatSpMVGetPlan_CUDA(A, SPMV_PLAN_COLUMNS, NULL, NULL, &plan));
+  if (device && spmv && !transpose && B->cmap->N > 1)
+    PetscCall(MatSpMVGetPlan_CUDA(A, SPMV_PLAN_COLUMNS, NULL, NULL, &plan));
   if (plan.block[0])
     PetscCall(SpMVDenseLaunch(&plan, B, C));
   else
-    PetscCall(SpMVDenseLoop(C, MatMult));
-  PetscCall(SpMVDenseAssemble(C));
+    PetscCall(SpMVDenseLoop(C, transpose ? MatMultTranspose : MatMult));
+  if (C->assembled) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- A B: the symbolic phase */
+/* ---------------------------------------------------------------- the symbolic phase */
+
+/* Gives C the type of B unless C is dense already */
+static PetscErrorCode SpMVDenseSymbolic(Mat C)
+{
+  const Mat         A = C->product->A, B = C->product->B;
+  const PetscLayout rows                = C->product->type == MATPRODUCT_AtB ? A->cmap : A->rmap;
+  PetscErrorCode (*const symbolic)(Mat) = C->ops->productsymbolic;
+  PetscBool dense;
+
+  PetscFunctionBegin;
+  PetscCall(MatSetSizes(C, rows->n, B->cmap->n, rows->N, B->cmap->N));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)C, &dense, MATSEQDENSE, MATMPIDENSE, ""));
+  if (!dense) {
+    PetscCall(MatSetType(C, ((PetscObject)B)->type_name)); /* sets C's operations, too */
+    PetscCall(MatSetVecType(C, B->defaultvectype));
+    C->ops->productsymbolic = symbolic;
+  }
+  PetscCall(MatSetUp(C));
+  C->ops->productnumeric = MatProductNumeric_MPISpMVCUDADense;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* PETSc's function for A B */
 static PetscErrorCode MatProductSetFromOptions_MPIAIJCUSPARSEDense(Mat C)
@@ -263,23 +240,26 @@ static PetscErrorCode MatProductSetFromOptions_MPIAIJCUSPARSEDense(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's product is used if A does not have our exchange (a matrix may be bound to the CPU, or the option may select
-   PETSc's), or if B or C is on the host */
-static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense_AB(Mat C)
+/* PETSc's product A B is used if A does not have our exchange (a matrix may be bound to the CPU, or the option may
+   select PETSc's), or if B or C is on the host */
+static PetscErrorCode MatProductSymbolic_MPISpMVCUDADense(Mat C)
 {
   const Mat A = C->product->A, B = C->product->B;
   Mat_SpMV *spmv;
-  PetscBool ours;
+  PetscBool ours = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVDenseAreDevice(B, C, &ours));
-  if (ours && spmv) PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, PETSC_FALSE, &ours));
-  if (ours && spmv)
-    PetscCall(SpMVDenseSymbolic(C, MatProductSymbolic_MPISpMVCUDADense_AB, MatProductNumeric_MPISpMVCUDADense_AB));
+  if (C->product->type == MATPRODUCT_AB) {
+    PetscCall(SpMVDenseAreDevice(B, C, &ours));
+    if (!spmv) ours = PETSC_FALSE;
+    if (ours) PetscCall(MatSpMVUpdateHalo_MPICUDA(A, spmv, PETSC_FALSE, &ours));
+  }
+  if (ours)
+    PetscCall(SpMVDenseSymbolic(C));
   else {
     PetscCall(MatProductSetFromOptions_MPIAIJCUSPARSEDense(C));
-    PetscCheck(C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_MPISpMVCUDADense_AB,
+    PetscCheck(C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_MPISpMVCUDADense,
                PetscObjectComm((PetscObject)C), PETSC_ERR_SUP,
                "The product is no longer supported: a factor has been changed");
     PetscCall((*C->ops->productsymbolic)(C));
@@ -301,13 +281,13 @@ static PetscErrorCode MatProductSetFromOptions_MPISpMVCUDADense(Mat C)
                "Matrix local dimensions are incompatible, (%" PetscInt_FMT ", %" PetscInt_FMT ") != (%" PetscInt_FMT
                ", %" PetscInt_FMT ")",
                A->rmap->rstart, A->rmap->rend, B->rmap->rstart, B->rmap->rend);
-    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AtB;
+    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatProductSetFromOptions_MPIAIJCUSPARSEDense(C));
   PetscCall(SpMVDenseAreDevice(B, C, &device));
   if (spmv && device && C->product->type == MATPRODUCT_AB && C->ops->productsymbolic)
-    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense_AB;
+    C->ops->productsymbolic = MatProductSymbolic_MPISpMVCUDADense;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

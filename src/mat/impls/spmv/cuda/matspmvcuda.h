@@ -84,7 +84,8 @@ typedef struct _n_Mat_SpMVCUDA {
   SpMVMultPlan plan[SPMV_PLANS]; /* of an MPI matrix */
   SpMVAgreed   columns;          /* when all ranks prepared the plan for columns */
   PetscBool    columns_lack;     /* some rank cannot multiply several columns at once, for example for lack of memory */
-  /* a block of a parallel matrix: lack of memory for a copy is no error, see MatSpMVGetReady_MPICUDA() */
+  /* a block of a parallel matrix, or a product with a dense matrix: lack of memory for a copy is no error, see
+     MatSpMVGetReady_MPICUDA() */
   PetscBool may_lack;
 } Mat_SpMVCUDA;
 
@@ -107,9 +108,9 @@ PETSC_INTERN PetscErrorCode SpMVOperandsBegin(Vec xx, Vec yy, Vec zz, SpMVOperan
 PETSC_INTERN PetscErrorCode SpMVOperandsEnd(SpMVOperands *);
 /* copies host arrays to the device */
 PETSC_INTERN PetscErrorCode SpMVOperandsStage(SpMVOperands *, cudaStream_t, PetscBool *staged);
-/* a device vector with the values of a host vector, or the vector itself */
-PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, PetscBool copy, Vec *);
-PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool copy, Vec *); /* copies the values back if `copy` */
+/* a device vector with the array of a host vector, or the vector itself */
+PETSC_INTERN PetscErrorCode SpMVVecOnDevice(Vec, Vec *);
+PETSC_INTERN PetscErrorCode SpMVVecRestore(Vec, PetscBool changed, Vec *);
 /* to = scale from, which may be the same vector, on this rank alone: VecCopy() and VecScale() are collective */
 PETSC_INTERN PetscErrorCode SpMVVecCopyLocal(Vec from, PetscScalar scale, Vec to);
 
@@ -142,8 +143,6 @@ PETSC_INTERN void           MatSpMVSetOps_SeqCUDA(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVWhyNot_CUDA(Mat, const char off[], char why[], size_t len);
 
 /* dense.c */
-/* NULL: AIJCUSPARSE multiplies, or out of memory */
-PETSC_INTERN PetscErrorCode SpMVDenseGetReady_SeqCUDA(Mat, PetscBool transpose, Mat_SpMV **);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_DenseCUDA(Mat, PetscBool, PetscBool, PetscBool);
 
 /* spgemm.c */
@@ -209,11 +208,7 @@ PETSC_INTERN PetscErrorCode SpMVIsDeviceArray(const void *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat, PetscInt first, PetscInt entries, const PetscScalar[],
                                                        PetscBool *done);
 PETSC_INTERN PetscErrorCode SpMVValuesTried(cudaError_t, PetscBool *done);
-/* called after the newest values have moved to the device or to the host */
-PETSC_INTERN PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat, PetscBool ours);
-PETSC_INTERN void           MatSpMVSetOps_SeqValues(Mat);
-PETSC_INTERN void           MatSpMVSetOps_MPIValues(Mat);
-PETSC_INTERN PetscErrorCode MatSpMVCompose_Values(Mat, PetscBool, PetscBool, PetscBool);
+PETSC_INTERN void           MatSpMVSetOps_Values(Mat);
 
 /* cusparse/pattern.c: the pattern of a sequential matrix from arrays on the device */
 PETSC_INTERN PetscErrorCode SpMVDownloadIndices(PetscInt64 count, const PetscInt *from, PetscInt *to);
@@ -235,5 +230,3 @@ PETSC_INTERN PetscErrorCode SpMVRegisterFactors(void);
 /* cusparse/coo.c: assembly from coordinates */
 PETSC_INTERN void           MatSpMVSetOps_MPICOO(Mat);
 PETSC_INTERN PetscErrorCode MatSpMVCompose_COO(Mat, PetscBool, PetscBool, PetscBool);
-/* collective; what the maps and AIJCUSPARSE's CSR arrays take on the devices, if there are maps */
-PETSC_INTERN PetscErrorCode MatSpMVViewCOO_CUDA(Mat, const Mat_SpMV *, PetscViewer);

@@ -214,8 +214,7 @@ static PetscErrorCode SpMVMultPlanSetStore(SpMVMultPlan *plan, SpMVMultPlanKind 
   if (block->boundtocpu)
     PetscCall(MatSpMVGetReady_Seq(block, PETSC_FALSE, plan->transpose));
   else
-    PetscCall((kind >= SPMV_PLAN_COLUMNS ? SpMVDenseGetReady_SeqCUDA : MatSpMVGetReady_SeqCUDA)(block, plan->transpose,
-                                                                                                &own));
+    PetscCall(MatSpMVGetReady_SeqCUDA(block, plan->transpose, &own));
   if (!own) PetscFunctionReturn(PETSC_SUCCESS);
   copy              = &own->cuda->copy[plan->transpose];
   plan->store[k]    = copy->store;
@@ -337,6 +336,8 @@ PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVMultPlanKind kind, Vec x, Vec y, S
     if (made && (kind != SPMV_PLAN_COLUMNS || !spmv->cuda->columns_lack)) *plan = *made;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* A may be a block of a parallel matrix that PETSc multiplies: the other ranks would wait */
+  if (kind >= SPMV_PLAN_COLUMNS) spmv->cuda->may_lack = PETSC_TRUE;
   plan->block[0]  = A;
   plan->transpose = (PetscBool)(kind == SPMV_PLAN_TRANSPOSE || kind == SPMV_PLAN_COLUMNS_TRANSPOSE);
   PetscCall(SpMVMultPlanSetStore(plan, kind, 0));

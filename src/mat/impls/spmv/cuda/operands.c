@@ -108,26 +108,28 @@ static PetscErrorCode SpMVOperandStage(SpMVOperand *o, cudaStream_t stream, Pets
 
 /*
   Copies the operands that are on the host to the device for one product: all of them or none. SpMVVecOnDevice() is not
-  suitable: to find out where a vector is, it gets the values, even of a vector that the product overwrites, and it
-  copies through a second array on the host.
+  suitable: to find out where a vector is, it gets the values, even of a vector that the product overwrites, and lack of
+  memory is an error.
 */
 PetscErrorCode SpMVOperandsStage(SpMVOperands *o, cudaStream_t stream, PetscBool *staged)
 {
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
   PetscFunctionBegin;
   *staged = PETSC_TRUE;
-  for (int k = 0; k < 3; k++) PetscCall(SpMVOperandStage(&o->operand[k], stream, staged));
-  for (int k = 0; k < 3 && !*staged; k++) {
+  for (int k = 0; k < 3 && !ierr; k++) ierr = SpMVOperandStage(&o->operand[k], stream, staged);
+  for (int k = 0; k < 3 && (ierr || !*staged); k++) {
     if (o->operand[k].copy) PetscCall(SpMVOperandUnstage(&o->operand[k], PETSC_FALSE));
   }
   SpMVOperandsPoint(o);
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---------------------------------------------------------------- vectors */
 
-/* Gets a device vector to use instead of the host vector v, with v's values if `copy`; if v is a device vector, gets v
-   itself */
-PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
+/* Gets a device vector to use instead of the host vector v, with v's array; if v is a device vector, gets v itself */
+PetscErrorCode SpMVVecOnDevice(Vec v, Vec *d)
 {
   const PetscScalar *a;
   PetscMemType       memtype;
@@ -136,42 +138,26 @@ PetscErrorCode SpMVVecOnDevice(Vec v, PetscBool copy, Vec *d)
   PetscFunctionBegin;
   *d = v;
   if (!v) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetLocalSize(v, &n));
   PetscCall(VecGetArrayReadAndMemType(v, &a, &memtype));
-  if (PetscMemTypeHost(memtype)) {
-    PetscScalar *b;
-
-    PetscCall(VecGetLocalSize(v, &n));
-    PetscCall(VecCreate(PETSC_COMM_SELF, d));
-    PetscCall(VecSetSizes(*d, n, n));
-    PetscCall(VecSetType(*d, VECSEQCUDA));
-    if (copy) {
-      PetscCall(VecGetArrayWrite(*d, &b));
-      PetscCall(PetscArraycpy(b, a, n));
-      PetscCall(VecRestoreArrayWrite(*d, &b));
-    }
-  }
+  if (PetscMemTypeHost(memtype)) PetscCall(VecCreateSeqCUDAWithArrays(PETSC_COMM_SELF, 1, n, a, NULL, d));
   PetscCall(VecRestoreArrayReadAndMemType(v, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode SpMVVecRestore(Vec v, PetscBool copy, Vec *d)
+PetscErrorCode SpMVVecRestore(Vec v, PetscBool changed, Vec *d)
 {
+  const PetscScalar *a;
+
   PetscFunctionBegin;
   if (*d == v) {
     *d = NULL;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (copy) {
-    const PetscScalar *a;
-    PetscScalar       *b;
-    PetscInt           n;
-
-    PetscCall(VecGetLocalSize(v, &n));
-    PetscCall(VecGetArrayRead(*d, &a));
-    PetscCall(VecGetArrayWrite(v, &b));
-    PetscCall(PetscArraycpy(b, a, n));
-    PetscCall(VecRestoreArrayWrite(v, &b));
+  if (changed) {
+    PetscCall(VecGetArrayRead(*d, &a)); /* copies the values to the array, which is v's */
     PetscCall(VecRestoreArrayRead(*d, &a));
+    PetscCall(PetscObjectStateIncrease((PetscObject)v));
     /*
       VecMDot() of a device vector with v copies v to the device and considers that copy up to date from then on,
       because nothing marks v as changed (PETSc 3.26). A basis of GMRES may contain both kinds of vectors:

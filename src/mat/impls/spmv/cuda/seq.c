@@ -161,7 +161,6 @@ static PetscErrorCode MatSpMVUpdate_SeqCUDA(Mat A, Mat_SpMV *spmv, int k, cudaSt
 
   PetscFunctionBegin;
   if (SpMVKeyIsCurrent(&spmv->cuda->copy[k].key, A)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscCall(MatSpMVGetPattern_Seq(A, &host));
   pattern = (PetscBool)((!spmv->cuda->copy[k].store && !spmv->cuda->copy[k].use_parent) ||
                         !SpMVKeyHasPattern(&spmv->cuda->copy[k].key, A, &host));

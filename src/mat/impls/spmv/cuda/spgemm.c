@@ -264,7 +264,6 @@ static PetscErrorCode SpMVSpGEMMMultiply(Mat C, const SpMVFactors *f, SpMVSpGEMM
   PetscCall(MatSeqAIJCUSPARSERestoreIJ(C, PETSC_FALSE, &i, &j));
   PetscCall(SpMVFactorsEnd(f, v));
   PetscCall(SpMVSpGEMMForgetValues(own));
-  PetscCall(MatSpMVSetCopy_SeqCUDA(C, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

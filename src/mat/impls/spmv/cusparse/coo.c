@@ -376,7 +376,6 @@ static PetscErrorCode MatSpMVAddCOO_Seq(Mat A, SpMVCudaCOO map, const PetscScala
   PetscCallCUDA(SpMVCudaCOOAdd(map, v, insert, a, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &a));
-  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   if (bound) {
     PetscCallCUDA(cudaStreamSynchronize(stream)); /* AIJCUSPARSE copies in another stream */
     PetscCall(MatBindToCPU(A, PETSC_TRUE));
@@ -459,35 +458,6 @@ static PetscErrorCode MatSetOption_MPISpMVCUDA(Mat A, MatOption option, PetscBoo
 void MatSpMVSetOps_MPICOO(Mat A)
 {
   A->ops->setoption = MatSetOption_MPISpMVCUDA;
-}
-
-/* Either all ranks have a map or none does */
-PetscErrorCode MatSpMVViewCOO_CUDA(Mat A, const Mat_SpMV *spmv, PetscViewer viewer)
-{
-  SpMVCOO   *coo;
-  Mat        block[2] = {A, NULL};
-  PetscInt64 bytes[2] = {0, 0}; /* of the maps, and of AIJCUSPARSE's CSR arrays if they are up to date */
-
-  PetscFunctionBegin;
-  PetscCall(SpMVDataGet((PetscObject)A, SpMVCOOContainer, &coo));
-  if (!coo) PetscFunctionReturn(PETSC_SUCCESS);
-  bytes[0] = coo->exchange.nsend * (PetscInt64)(sizeof(PetscInt64) + sizeof(PetscScalar)) +
-             coo->exchange.nreceive * (PetscInt64)sizeof(PetscScalar);
-  if (SpMVIsMPI(A)) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2 && block[k]; k++) {
-    const PetscInt64 nonzeros = SpMVCudaCOONonzeros(coo->map[k]);
-
-    bytes[0] += SpMVCudaCOOBytes(coo->map[k]);
-    if (PetscOffloadDevice(block[k]->offloadmask))
-      bytes[1] += (block[k]->rmap->n + 1 + nonzeros) * (PetscInt64)sizeof(PetscInt) +
-                  nonzeros * (PetscInt64)sizeof(PetscScalar);
-  }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bytes, 2, MPIU_INT64, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  PetscCall(PetscViewerASCIIPrintf(viewer,
-                                   "%s format, map of MatSetPreallocationCOO(): %" PetscInt64_FMT
-                                   " bytes, AIJCUSPARSE's arrays: %" PetscInt64_FMT " bytes\n",
-                                   spmv->format->name, bytes[0], bytes[1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---------------------------------------------------------------- composed functions */

@@ -23,7 +23,7 @@ static PetscErrorCode MatGetDiagonal_SeqSpMVCUDA(Mat A, Vec v)
   PetscCall(MatSpMVGet(A, &spmv));
   PetscCall(VecGetLocalSize(v, &n));
   PetscCheck(n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Nonconforming matrix and vector");
-  PetscCall(SpMVVecOnDevice(v, PETSC_FALSE, &d));
+  PetscCall(SpMVVecOnDevice(v, &d));
   if (compressed) {
     const PetscScalar *a;
 
@@ -45,23 +45,11 @@ static PetscErrorCode MatDiagonalScale_SeqSpMVCUDA(Mat A, Vec left, Vec right)
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall(SpMVVecOnDevice(left, PETSC_TRUE, &l));
-  PetscCall(SpMVVecOnDevice(right, PETSC_TRUE, &r));
+  PetscCall(SpMVVecOnDevice(left, &l));
+  PetscCall(SpMVVecOnDevice(right, &r));
   PetscCall((*spmv->parent.diagonalscale)(A, l, r));
   PetscCall(SpMVVecRestore(left, PETSC_FALSE, &l));
   PetscCall(SpMVVecRestore(right, PETSC_FALSE, &r));
-  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatScale_SeqSpMVCUDA(Mat A, PetscScalar a)
-{
-  Mat_SpMV *spmv;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVGet(A, &spmv));
-  PetscCall((*spmv->parent.scale)(A, a));
-  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -131,7 +119,6 @@ static PetscErrorCode MatAXPY_SeqSpMVCUDA(Mat A, PetscScalar a, Mat X, MatStruct
   if (A->data != data) A->nonzerostate = PetscMax(A->nonzerostate, nonzerostate) + 1;
   if (!ierr && host) ierr = MatBindToCPU(A, PETSC_FALSE);
   PetscCall(ierr);
-  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -261,7 +248,6 @@ void MatSpMVSetOps_SeqCUSPARSE(Mat A)
   SpMVReplaceOp(A, bindtocpu, MatBindToCPU_SeqSpMVCUDA);
   SpMVReplaceOp(A, getdiagonal, MatGetDiagonal_SeqSpMVCUDA);
   SpMVReplaceOp(A, diagonalscale, MatDiagonalScale_SeqSpMVCUDA);
-  SpMVReplaceOp(A, scale, MatScale_SeqSpMVCUDA);
   SpMVReplaceOp(A, zeroentries, MatZeroEntries_SeqSpMVCUDA);
   SpMVReplaceOp(A, axpy, MatAXPY_SeqSpMVCUDA);
 }

@@ -64,8 +64,8 @@ static PetscErrorCode SpMVFactorSolve(Mat F, PetscBool transpose, Vec b, Vec x)
   PetscFunctionBegin;
   PetscCall(SpMVDataGet((PetscObject)F, SpMVFactorKey, &f));
   /* even if the factor is bound to the CPU: AIJCUSPARSE still solves on the device */
-  PetscCall(SpMVVecOnDevice(b, PETSC_TRUE, &bb));
-  PetscCall(SpMVVecOnDevice(x, PETSC_FALSE, &xx));
+  PetscCall(SpMVVecOnDevice(b, &bb));
+  PetscCall(SpMVVecOnDevice(x, &xx));
   if (transpose) f->transposed = PETSC_TRUE;
   if (transpose && f->fresh)
     PetscCall((*f->fresh->ops->solvetranspose)(f->fresh, bb, xx));

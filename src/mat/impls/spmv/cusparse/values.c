@@ -49,10 +49,9 @@ PetscErrorCode SpMVValuesGet(Mat A, PetscBool write, SpMVValues *v)
 PetscErrorCode SpMVValuesRestore(Mat A, SpMVValues *v)
 {
   PetscFunctionBegin;
-  if (v->a) {
+  if (v->a)
     PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &v->a));
-    PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
-  } else
+  else
     PetscCall(MatSeqAIJCUSPARSERestoreArrayRead(A, &v->csr.a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -92,7 +91,6 @@ static PetscErrorCode MatSpMVWriteDeviceValues_SeqCUDA(Mat A, PetscInt first, Pe
   PetscCallCUDA(
       cudaMemcpyAsync(a + first, values, (size_t)entries * sizeof(*values), cudaMemcpyDeviceToDevice, stream));
   PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &a));
-  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,11 +126,10 @@ PetscErrorCode MatSpMVWriteValues_SeqCUDA(Mat A, PetscInt first, PetscInt entrie
   PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
   PetscCall(MatSeqAIJCUSPARSERestoreArray(A, &device));
   if (before != PETSC_OFFLOAD_GPU) A->offloadmask = PETSC_OFFLOAD_BOTH;
-  PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---------------------------------------------------------------- the diagonal and rows */
+/* ---------------------------------------------------------------- the diagonal */
 
 /* Whether the device can change the diagonal entries of A: all are there, and A's newest values are on the device */
 static PetscErrorCode MatSpMVHasDiagonal_SeqCUDA(Mat A, PetscBool *has)
@@ -144,251 +141,45 @@ static PetscErrorCode MatSpMVHasDiagonal_SeqCUDA(Mat A, PetscBool *has)
   PetscCall(MatSpMVOnDevice_Seq(A, has));
   if (!*has) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
-  PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, PetscMin(v.csr.m, v.csr.n), NULL, v.stream, &missing), has));
+  PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, v.stream, &missing), has));
   PetscCall(SpMVValuesRestore(A, &v));
   if (missing) *has = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatShift_SeqSpMVCUDA(Mat A, PetscScalar shift)
-{
-  Mat_SpMV  *spmv;
-  SpMVValues v;
-  PetscBool  device;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVHasDiagonal_SeqCUDA(A, &device));
-  if (!device) {
-    PetscCall(MatSpMVGet(A, &spmv));
-    PetscCall((*spmv->parent.shift)(A, shift));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(SpMVValuesGet(A, PETSC_TRUE, &v));
-  PetscCallCUDA(SpMVCudaCSRShift(&v.csr, &shift, v.a, v.stream));
-  PetscCall(SpMVValuesRestore(A, &v));
-  PetscCall(PetscLogGpuFlops(v.csr.m));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* MPIAIJ sets all entries of the diagonal one by one on the host */
-static PetscErrorCode MatShift_MPISpMVCUDA(Mat A, PetscScalar shift)
+static PetscErrorCode MatShift_SpMVCUDA(Mat A, PetscScalar shift)
 {
+  const MPI_Comm comm     = PetscObjectComm((PetscObject)A);
+  Mat            diagonal = A; /* the matrix or its diagonal block */
+  PetscBool      device   = A->assembled;
+  PetscErrorCode ierr     = PETSC_SUCCESS;
   Mat_SpMV      *spmv;
-  Mat            diagonal = NULL;
-  PetscBool      device, same;
+  SpMVValues     v;
   int            all;
-  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(MatSpMVGet(A, &spmv));
-  device = A->assembled;
-  PetscCall(MatHasCongruentLayouts(A, &same));
-  if (!same) device = PETSC_FALSE;
-  if (device) {
+  if (device && SpMVIsMPI(A)) {
+    PetscCall(MatHasCongruentLayouts(A, &device));
     PetscCall(MatMPIAIJGetSeqAIJ(A, &diagonal, NULL, NULL));
-    if (A->rmap->n) ierr = MatSpMVHasDiagonal_SeqCUDA(diagonal, &device);
-    PetscCall(SpMVAgree(PetscObjectComm((PetscObject)A), ierr));
-    all = device;
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, PetscObjectComm((PetscObject)A)));
-    device = (PetscBool)all;
   }
-  if (!device)
+  if (device && diagonal->rmap->n) ierr = MatSpMVHasDiagonal_SeqCUDA(diagonal, &device);
+  PetscCall(SpMVAgree(comm, ierr));
+  all = device;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm));
+  if (!all)
     PetscCall((*spmv->parent.shift)(A, shift));
-  else if (A->rmap->n)
-    PetscCall(MatShift(diagonal, shift));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The rows whose entries become zero, on the device */
-typedef struct {
-  SpMVCudaTemporary copy;
-  PetscInt         *row;
-} SpMVRows;
-
-/* Copies the rows to the device. *done is false if the device cannot do it, or if one of them has no diagonal entry
-   for a diagonal that is not zero */
-static PetscErrorCode SpMVRowsGet(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, SpMVRows *rows,
-                                  PetscBool *done)
-{
-  const void  *from    = row;
-  const size_t bytes   = (size_t)n * sizeof(*row);
-  PetscInt64   missing = 0;
-  SpMVValues   v;
-  void        *to;
-
-  PetscFunctionBegin;
-  rows->row = NULL;
-  for (PetscInt k = 0; k < n; k++) {
-    PetscCheck(row[k] >= 0 && row[k] < A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-               "row %" PetscInt_FMT " out of range", row[k]);
+  else if (diagonal->rmap->n) {
+    PetscCall(SpMVValuesGet(diagonal, PETSC_TRUE, &v));
+    PetscCallCUDA(SpMVCudaCSRShift(&v.csr, &shift, v.a, v.stream));
+    PetscCall(SpMVValuesRestore(diagonal, &v));
+    PetscCall(PetscLogGpuFlops(v.csr.m));
   }
-  PetscCall(SpMVValuesGet(A, PETSC_FALSE, &v));
-  PetscCall(SpMVValuesTried(SpMVCudaUploadTemporary(1, &to, &from, &bytes, v.stream, &rows->copy), done));
-  if (*done) {
-    PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
-    rows->row = (PetscInt *)to;
-    if (diag != (PetscScalar)0.0)
-      PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, n, rows->row, v.stream, &missing), done));
-    if (missing) *done = PETSC_FALSE;
-    if (!*done) PetscCallCUDA(SpMVCudaFreeTemporary(&rows->copy, v.stream));
-  }
-  PetscCall(SpMVValuesRestore(A, &v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets entries of the rows, and with `columns` also of the columns, to zero on the device; *done is false if it
-   cannot */
-static PetscErrorCode MatSpMVZeroRows_SeqCUDA(Mat A, PetscBool columns, PetscInt n, const PetscInt row[],
-                                              PetscScalar diag, Vec x, Vec b, PetscBool *done)
+void MatSpMVSetOps_Values(Mat A)
 {
-  const PetscBool vecs  = (PetscBool)(x && b);
-  cudaError_t     error = cudaSuccess;
-  SpMVOperands    o;
-  SpMVRows        rows;
-  SpMVValues      v;
-
-  PetscFunctionBegin;
-  *done = PETSC_TRUE;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(SpMVRowsGet(A, n, row, diag, &rows, done));
-  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscGetCurrentCUDAStream(&v.stream));
-  if (vecs) {
-    PetscCall(SpMVOperandsBegin(x, b, b, &o));
-    if (o.host) PetscCall(SpMVOperandsStage(&o, v.stream, done));
-  }
-  if (*done) {
-    PetscCall(SpMVValuesGet(A, PETSC_TRUE, &v));
-    if (columns)
-      error = SpMVCudaCSRZeroColumns(&v.csr, n, rows.row, v.a, vecs ? o.x : NULL, vecs ? o.z : NULL, v.stream);
-    if (!error)
-      error = SpMVCudaCSRZeroRows(&v.csr, n, rows.row, &diag, v.a, vecs ? o.x : NULL, vecs ? o.z : NULL, v.stream);
-    PetscCall(SpMVValuesRestore(A, &v));
-    PetscCall(SpMVValuesTried(error, done));
-  }
-  if (vecs) PetscCall(SpMVOperandsEnd(&o));
-  PetscCallCUDA(SpMVCudaFreeTemporary(&rows.copy, v.stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Without MAT_KEEP_NONZERO_PATTERN the rows lose their entries, which AIJ does on the host */
-static PetscErrorCode MatZeroRows_SeqSpMVCUDA(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x, Vec b)
-{
-  const SpMVSeqAIJ *const aij = SpMVSeqAIJGet(A);
-  PetscBool               device;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVOnDevice_Seq(A, &device));
-  if (!aij || !aij->keepnonzeropattern) device = PETSC_FALSE;
-  if (device) PetscCall(MatSpMVZeroRows_SeqCUDA(A, PETSC_FALSE, n, row, diag, x, b, &device));
-  if (!device) PetscCall(MatZeroRows_SpMV(A, n, row, diag, x, b));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatZeroRowsColumns_SeqSpMVCUDA(Mat A, PetscInt n, const PetscInt row[], PetscScalar diag, Vec x,
-                                                     Vec b)
-{
-  PetscBool device;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVOnDevice_Seq(A, &device));
-  if (device) PetscCall(MatSpMVZeroRows_SeqCUDA(A, PETSC_TRUE, n, row, diag, x, b, &device));
-  if (!device) PetscCall(MatZeroRowsColumns_SpMV(A, n, row, diag, x, b));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- copies */
-
-/*
-  To matrices that have arrays on the device. The values of new matrices go through the host, because it takes longer to
-  make AIJCUSPARSE's arrays: with those, MatDuplicate() of 140,000 nonzeros and a product took 1.4 ms instead of 0.9 on
-  an H200, and with 14 million as long as through the host.
-*/
-/* Whether A's values, which are newest on the device, can be copied to B there */
-static PetscErrorCode MatSpMVCanCopy_Seq(Mat A, Mat B, MatStructure str, PetscBool *device)
-{
-  MatInfo   info[2];
-  PetscBool cusparse;
-
-  PetscFunctionBegin;
-  *device = PETSC_FALSE;
-  if (str != SAME_NONZERO_PATTERN || A->offloadmask != PETSC_OFFLOAD_GPU) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSpMVOnDevice_Seq(A, device));
-  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJCUSPARSE, &cusparse));
-  if (!cusparse || B->boundtocpu || B->structure_only || !B->assembled || B->offloadmask == PETSC_OFFLOAD_UNALLOCATED)
-    *device = PETSC_FALSE;
-  if (!*device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetInfo(A, MAT_LOCAL, &info[0]));
-  PetscCall(MatGetInfo(B, MAT_LOCAL, &info[1]));
-  if (info[0].nz_used != info[1].nz_used) *device = PETSC_FALSE; /* an error, which the parent reports */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatCopy_SeqSpMVCUDA(Mat A, Mat B, MatStructure str)
-{
-  const Mat mat[2]                                 = {A, B};
-  PetscErrorCode (*own[2])(Mat, Mat, MatStructure) = {A->ops->copy, B->ops->copy};
-  PetscBool      device;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatSpMVCanCopy_Seq(A, B, str, &device));
-  if (device) { /* B's host values become old */
-    SpMVValues from, to;
-
-    PetscCall(SpMVValuesGet(A, PETSC_FALSE, &from));
-    PetscCall(SpMVValuesGet(B, PETSC_TRUE, &to));
-    PetscCallCUDA(cudaMemcpyAsync(to.a, from.csr.a, (size_t)from.csr.nnz * sizeof(PetscScalar),
-                                  cudaMemcpyDeviceToDevice, from.stream));
-    PetscCall(SpMVValuesRestore(B, &to));
-    PetscCall(SpMVValuesRestore(A, &from));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (int k = 0; k < 2; k++) { /* see below */
-    if (own[k] == MatCopy_SeqSpMVCUDA) mat[k]->ops->copy = SpMVParents[1][0].copy;
-  }
-  ierr = (*A->ops->copy)(A, B, str);
-  for (int k = 0; k < 2; k++) mat[k]->ops->copy = own[k]; /* even after an error */
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  AIJ's MatCopy() copies arrays if both matrices have the same operation; otherwise it inserts the entries row by row,
-  which takes 35 times as long. So a matrix has ours only while its newest values are on the device, and programs may
-  copy AIJ matrices to it at other times. With `ours` false it gets AIJ's back
-*/
-PetscErrorCode MatSpMVSetCopy_SeqCUDA(Mat A, PetscBool ours)
-{
-  Mat_SpMV *spmv = NULL;
-
-  PetscFunctionBegin;
-  if (ours && A->offloadmask == PETSC_OFFLOAD_GPU && !A->boundtocpu) PetscCall(MatSpMVGet(A, &spmv));
-  if (spmv)
-    A->ops->copy = MatCopy_SeqSpMVCUDA;
-  else if (A->ops->copy == MatCopy_SeqSpMVCUDA)
-    A->ops->copy = SpMVParents[1][0].copy;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- hooks */
-
-void MatSpMVSetOps_SeqValues(Mat A)
-{
-  SpMVReplaceOp(A, shift, MatShift_SeqSpMVCUDA);
-  SpMVReplaceOp(A, zerorows, MatZeroRows_SeqSpMVCUDA);
-  SpMVReplaceOp(A, zerorowscolumns, MatZeroRowsColumns_SeqSpMVCUDA);
-}
-
-/* Gives a matrix AIJ's MatCopy() back, which is replaced at times */
-PetscErrorCode MatSpMVCompose_Values(Mat A, PetscBool device, PetscBool mpi, PetscBool ours)
-{
-  PetscFunctionBegin;
-  if (!ours && device && !mpi) PetscCall(MatSpMVSetCopy_SeqCUDA(A, PETSC_FALSE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-void MatSpMVSetOps_MPIValues(Mat A)
-{
-  A->ops->shift = MatShift_MPISpMVCUDA;
+  SpMVReplaceOp(A, shift, MatShift_SpMVCUDA);
 }

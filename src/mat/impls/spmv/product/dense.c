@@ -74,23 +74,3 @@ PetscErrorCode SpMVDenseTakeNumeric(Mat C)
   C->ops->matmultnumeric = MatMatMultNumeric_SeqSpMV_SeqDense;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* A symbolic phase for A B or A^T B: gives C the type of B unless C is dense already */
-PetscErrorCode SpMVDenseSymbolic(Mat C, PetscErrorCode (*symbolic)(Mat), PetscErrorCode (*numeric)(Mat))
-{
-  const Mat         A = C->product->A, B = C->product->B;
-  const PetscLayout rows = C->product->type == MATPRODUCT_AtB ? A->cmap : A->rmap;
-  PetscBool         dense;
-
-  PetscFunctionBegin;
-  PetscCall(MatSetSizes(C, rows->n, B->cmap->n, rows->N, B->cmap->N));
-  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)C, &dense, MATSEQDENSE, MATMPIDENSE, ""));
-  if (!dense) {
-    PetscCall(MatSetType(C, ((PetscObject)B)->type_name)); /* sets C's operations, too */
-    PetscCall(MatSetVecType(C, B->defaultvectype));
-    C->ops->productsymbolic = symbolic;
-  }
-  PetscCall(MatSetUp(C));
-  C->ops->productnumeric = numeric;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
