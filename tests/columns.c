@@ -75,6 +75,46 @@ static PetscErrorCode Columns(Test *t, Record *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Products of three matrices, which PETSc composes of two: A A B, and A^T B A where a dense B is not too large */
+static PetscErrorCode Three(Test *t, Record *r)
+{
+  const PetscBool galerkin = (PetscBool)(t->arg[1] == 'g');
+  Mat             A, B, C;
+  PetscInt        m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(Make(t, &A));
+  PetscCall(MatSizes(A, &m, &n, &M, &N));
+  if (galerkin && M > 700) {
+    PetscCall(MatDestroy(&A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (galerkin) {
+    PetscCall(MatCreateDense(t->comm, m, m, M, M, NULL, &B));
+    PetscCall(FillDense(B, M, 50));
+  } else
+    PetscCall(CreateDense(t, m, M, 3, 50, &B));
+  for (int again = 0; again < 2; again++) {
+    const MatReuse reuse = again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+
+    if (galerkin)
+      PetscCall(MatPtAP(B, A, reuse, PETSC_DEFAULT, &C));
+    else
+      PetscCall(MatMatMatMult(A, A, B, reuse, PETSC_DEFAULT, &C));
+    for (PetscInt q = 0; q < PetscMin(M, 3); q++) {
+      Vec y;
+
+      PetscCall(MatCreateVecs(A, NULL, &y));
+      PetscCall(DenseGetColumn(C, q, y));
+      PetscCall(RecordVec(r, galerkin ? "A^T B A" : "A A B", y, NULL, 100));
+      PetscCall(VecDestroy(&y));
+    }
+    PetscCall(MatScale(A, -2.));
+  }
+  PetscCall(Destroy(&C, &B, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* No columns at all */
 static PetscErrorCode None(Test *t, Record *r)
 {
@@ -283,6 +323,8 @@ static PetscErrorCode Replace(Test *t, Record *r)
 static const Operation operations[] = {{"columns", Columns, FULL, "dn"},
                                        {"columns-transposed", Columns, FULL | NOCUDA, "dt"},
                                        {"columns-host", Columns, FULL, "hn"},
+                                       {"three", Three, FULL | SQUARE, "dm"},
+                                       {"three-galerkin", Three, FULL | SQUARE, "hg"},
                                        {"none", None, FULL, "d"},
                                        {"part", Part, FULL, "d"},
                                        {"leading", Leading, FULL, "d"},

@@ -233,7 +233,7 @@ def normalize(text):
         if DEVICE:
             line = re.sub(r"\b(seq|mpi)?aijcusparse\b", lambda m: (m.group(1) or "") + "aij", line)
             line = re.sub(r"\b(seq|mpi)(dense)?cuda\b", lambda m: m.group(1) + (m.group(2) or ""), line)
-        if re.search(r"\baij format\b|WARNING! There are options|^Option left|^\s*There (is|are) one unused|Unable to find|^--+$|aij(cusparse)?.*variant|-mat_spmv_replace", line) or not line.strip():
+        if re.search(r"\baij format\b|WARNING! There are options|^Option left|^\s*There (is|are) one unused|Unable to find|^--+$|aij(cusparse)?.*variant|-mat_spmv_replace|orthogonalization on the device|package used to perform factorization", line) or not line.strip():
             continue
         lines.append(" ".join(line.split()))
     return lines

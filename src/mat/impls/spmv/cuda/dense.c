@@ -179,9 +179,8 @@ static PetscErrorCode SpMVDenseAreDevice(Mat B, Mat C, PetscBool *are)
   product multiplies with a copy of A (MAIJ) that the symbolic phase has made, so it does not use later changes of A's
   values. The factors may have been replaced since the symbolic phase: A may be of type AIJCUSPARSE
 */
-static PetscErrorCode MatProductNumeric_MPISpMVCUDADense(Mat C)
+static PetscErrorCode MatMatMultNumeric_MPISpMVCUDADense(Mat A, Mat B, Mat C)
 {
-  const Mat       A = C->product->A, B = C->product->B;
   const PetscBool transpose = (PetscBool)(C->product->type == MATPRODUCT_AtB);
   SpMVMultPlan    plan      = {{NULL}};
   Mat_SpMV       *spmv;
@@ -200,6 +199,13 @@ static PetscErrorCode MatProductNumeric_MPISpMVCUDADense(Mat C)
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductNumeric_MPISpMVCUDADense(Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(MatMatMultNumeric_MPISpMVCUDADense(C->product->A, C->product->B, C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -223,6 +229,9 @@ static PetscErrorCode SpMVDenseSymbolic(Mat C)
   }
   PetscCall(MatSetUp(C));
   C->ops->productnumeric = MatProductNumeric_MPISpMVCUDADense;
+  /* PETSc's products of three matrices call these with one factor and the product of the others */
+  C->ops->matmultnumeric          = MatMatMultNumeric_MPISpMVCUDADense;
+  C->ops->transposematmultnumeric = MatMatMultNumeric_MPISpMVCUDADense;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
