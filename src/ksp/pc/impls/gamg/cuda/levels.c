@@ -130,8 +130,7 @@ static PetscErrorCode PCGAMGLevelCreate(PC pc, const Mat block[2], PetscBool sym
     PetscCall(SpMVValuesGet(block[1], PETSC_FALSE, &w));
     outside = (const PetscInt *)w.csr.i;
   }
-  if (agg->nsmooths > 0)
-    PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, v.stream, &missing), done));
+  if (agg->nsmooths > 0) PetscCall(SpMVValuesTried(SpMVCudaCSRMissing(&v.csr, v.stream, &missing), done));
   if (missing) *done = PETSC_FALSE;
   if (*done)
     PetscCall(SpMVValuesTried(SpMVCudaGraphCreate(&v.csr, bs, (PetscBool)(agg->graph_symmetrize && !symmetric),
