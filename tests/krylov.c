@@ -103,8 +103,11 @@ CHANGED(Row_NaN, Row_Laplace, i == M / 2 && on ? NAN : old)
 /* The last row is scaled by 10^-decades: condition numbers of about 10^decades */
 #define GRADED(decades) \
   CHANGED(Row_Graded##decades, Row_Convection, PetscPowReal(10.0, (PetscReal)i * -decades / (PetscReal)M) * old)
+GRADED(8)
 GRADED(9)
+GRADED(11)
 GRADED(12)
+GRADED(14)
 
 static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"larger", 12000, 12000, 1, 0, Row_Laplace},
@@ -127,8 +130,11 @@ static const Case systems[] = {{"laplace", 320, 320, 1, 0, Row_Laplace},
                                {"rotation", 320, 320, 1, 0, Row_Rotation},
                                {"collapse", 320, 320, 1, 0, Row_Collapse},
                                {"twos", 320, 320, 1, 0, Row_Twos},
+                               {"graded8", 400, 400, 1, 0, Row_Graded8},
                                {"graded9", 400, 400, 1, 0, Row_Graded9},
+                               {"graded11", 400, 400, 1, 0, Row_Graded11},
                                {"graded12", 400, 400, 1, 0, Row_Graded12},
+                               {"graded14", 400, 400, 1, 0, Row_Graded14},
                                {NULL}};
 
 static PetscErrorCode MakeSystem(Test *t, const char *name, const char *type, Mat *A)
@@ -760,8 +766,11 @@ static const Operation operations[] = {
     {"devicegmres-nullspace", GMRES, WHEN, "singular,N:-pc_type jacobi -ksp_rtol 1e-4"},
     {"devicegmres-reset", GMRES, WHEN, "convection,rd:-pc_type jacobi"},
     {"devicegmres-off", GMRES, WHEN, "laplace,h:-pc_type jacobi -ksp_device 0"},
+    GRADED_OPERATIONS("8"),
     GRADED_OPERATIONS("9"),
+    GRADED_OPERATIONS("11"),
     GRADED_OPERATIONS("12"),
+    GRADED_OPERATIONS("14"),
     {"devicefgmres", FGMRES, WHEN, "convection,d:-pc_type none"},
     {"devicefgmres-jacobi", FGMRES, WHEN, "convection,dg:-pc_type jacobi -ksp_gmres_restart 6"},
     {"devicefgmres-blocks", FGMRES, WHEN, "nodes3,d:-pc_type pbjacobi -ksp_gmres_restart 6"},
