@@ -3,7 +3,7 @@
   freed, and ThreadSanitizer, with which tests/cuda/run threads compiles this, finds no race. Options: a number of
   rounds (8); the program ends while the thread runs.
 */
-#include "core/cuda/base/prepare.cuh"
+#include "core/cuda/base/memory.cuh"
 #include "runtime.h"
 #include "core/cuda/spmvcuda.h"
 #include <atomic>

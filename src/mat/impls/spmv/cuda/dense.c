@@ -145,10 +145,8 @@ static PetscErrorCode MatProductSetFromOptions_SeqSpMVCUDADense(Mat C)
 /* ---------------------------------------------------------------- parallel matrices */
 
 /* C = A B or A^T B, column by column */
-static PetscErrorCode SpMVDenseLoop(Mat C, PetscErrorCode (*mult)(Mat, Vec, Vec))
+static PetscErrorCode SpMVDenseLoop(Mat A, Mat B, Mat C, PetscErrorCode (*mult)(Mat, Vec, Vec))
 {
-  const Mat A = C->product->A, B = C->product->B;
-
   PetscFunctionBegin;
   for (PetscInt q = 0; q < B->cmap->N; q++) {
     Vec x, y;
@@ -194,7 +192,7 @@ static PetscErrorCode MatMatMultNumeric_MPISpMVCUDADense(Mat A, Mat B, Mat C)
   if (plan.block[0])
     PetscCall(SpMVDenseLaunch(&plan, B, C));
   else
-    PetscCall(SpMVDenseLoop(C, transpose ? MatMultTranspose : MatMult));
+    PetscCall(SpMVDenseLoop(A, B, C, transpose ? MatMultTranspose : MatMult));
   if (C->assembled) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));

@@ -326,6 +326,8 @@ PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVMultPlanKind kind, Vec x, Vec y, S
   const SpMVMultPlan *made  = NULL;
   SpMVWhere           where = {.any = PETSC_TRUE, .all = PETSC_TRUE};
   Mat_SpMV           *spmv;
+  PetscBool           may_lack;
+  PetscErrorCode      ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(plan, sizeof(*plan)));
@@ -337,10 +339,13 @@ PetscErrorCode MatSpMVGetPlan_CUDA(Mat A, SpMVMultPlanKind kind, Vec x, Vec y, S
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   /* A may be a block of a parallel matrix that PETSc multiplies: the other ranks would wait */
+  may_lack = spmv->cuda->may_lack;
   if (kind >= SPMV_PLAN_COLUMNS) spmv->cuda->may_lack = PETSC_TRUE;
-  plan->block[0]  = A;
-  plan->transpose = (PetscBool)(kind == SPMV_PLAN_TRANSPOSE || kind == SPMV_PLAN_COLUMNS_TRANSPOSE);
-  PetscCall(SpMVMultPlanSetStore(plan, kind, 0));
+  plan->block[0]       = A;
+  plan->transpose      = (PetscBool)(kind == SPMV_PLAN_TRANSPOSE || kind == SPMV_PLAN_COLUMNS_TRANSPOSE);
+  ierr                 = SpMVMultPlanSetStore(plan, kind, 0);
+  spmv->cuda->may_lack = may_lack;
+  PetscCall(ierr);
   if (!plan->store[0]) plan->block[0] = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -155,6 +155,7 @@ PetscErrorCode SpMVVecRestore(Vec v, PetscBool changed, Vec *d)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (changed) {
+    PetscCall(VecSetErrorIfLocked(v, 1));
     PetscCall(VecGetArrayRead(*d, &a)); /* copies the values to the array, which is v's */
     PetscCall(VecRestoreArrayRead(*d, &a));
     PetscCall(PetscObjectStateIncrease((PetscObject)v));
