@@ -260,22 +260,21 @@ SPMV_INLINE void spmv_long(SPMV_ARGS, const int rbs)
 #define SPMV_DOT(r)  dot = v8_fma(v8_value(v + (r)*SPMV_VECTOR), x##r, dot)
 #define SPMV_CONJ(r) x##r = v8_conj(conjugate, x##r)
 
-SPMV_INLINE void spmv_gather_t(SPMV_ARGS_T, const int rbs, const int cbs)
+SPMV_INLINE void spmv_gather_t(SPMV_ARGS_T, const int rbs, const int cbs, const PetscBool narrow)
 {
-  const PetscReal *v      = B->val + R->val * SPMV_VECTOR;
-  const int       *j      = B->idx + R->idx;
-  const int       *wid    = B->width + R->slice;
-  const int       *len    = B->len + R->len;
-  const int       *rows   = R->row < 0 ? B->rows + R->rows : NULL;
-  const PetscBool  narrow = (PetscBool)(R->kind == SPMV_RUN_NARROW);
-  const int        step   = SPMV_INDEX_INTS(narrow);
-  PetscInt         row    = R->row;
+  const PetscReal *v    = B->val + R->val * SPMV_VECTOR;
+  const int       *j    = B->idx + R->idx;
+  const int       *wid  = B->width + R->slice;
+  const int       *len  = B->len + R->len;
+  const int       *rows = R->row < 0 ? B->rows + R->rows : NULL;
+  const int        step = SPMV_INDEX_INTS(narrow);
+  PetscInt         row  = R->row;
 
   for (int s = 0; s < R->count; s++, wid += 2) {
     const int     lanes = s == R->count - 1 ? R->lanes : 8;
     const uint8_t m     = (uint8_t)((1u << lanes) - 1);
     PetscScalar  *yj    = narrow ? y + j[0] : y;
-    int           col[8];
+    int           wide[8];
     V8            x0 = v8_zero(), x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
     PetscScalar   add[8];
 
@@ -286,7 +285,9 @@ SPMV_INLINE void spmv_gather_t(SPMV_ARGS_T, const int rbs, const int cbs)
     SPMV_EACH(rbs, SPMV_CONJ);
     if (narrow) j += step;
     for (int k = 0; k < wid[0]; k++, j += step) {
-      for (int l = 0; l < 8; l++) col[l] = narrow ? ((const uint16_t *)j)[l] : j[l];
+      const int *col = narrow ? wide : j;
+
+      for (int l = 0; l < 8 && narrow; l++) wide[l] = ((const uint16_t *)j)[l];
       for (int c = 0; c < cbs; c++, v += rbs * SPMV_VECTOR) {
         V8 dot = v8_zero();
 
@@ -433,8 +434,10 @@ SPMV_INLINE void spmv_long_t(SPMV_ARGS_T, const int rbs)
       spmv_diag_t(B, R, conjugate, x, y, rbs);                         \
     else if (R->kind == SPMV_RUN_LONG)                                 \
       spmv_long_t(B, R, conjugate, x, y, rbs);                         \
+    else if (rbs == 1 && R->kind == SPMV_RUN_NARROW)                   \
+      spmv_gather_t(B, R, conjugate, x, y, 1, 1, PETSC_TRUE);          \
     else                                                               \
-      spmv_gather_t(B, R, conjugate, x, y, rbs, R->cbs);               \
+      spmv_gather_t(B, R, conjugate, x, y, rbs, R->cbs, PETSC_FALSE);  \
   }
 SPMV_SHAPES(SPMV_INSTANCE)
 

@@ -139,8 +139,8 @@ typedef struct {
   int           count;   /* slices; LONG: units */
   int           row;     /* first row if the run's rows are consecutive, else -1: they are listed in rows */
   int           pattern; /* DIAG */
-  PetscInt64    slice;   /* GATHER: first pair in width; DIAG: first entry in list; LONG: first entry in width */
-  PetscInt64    val;     /* in vectors */
+  PetscInt64    slice; /* GATHER, NARROW: first pair in width; DIAG: first entry in list; LONG: first entry in width */
+  PetscInt64    val;   /* in vectors */
   PetscInt64    idx;
   PetscInt64    rows;
   PetscInt64    len; /* ragged slices only: the length of each lane, in steps */
@@ -154,17 +154,19 @@ struct _n_SpMVStore {
   int          nruns;
   SpMVRun     *runs;
   SpMVPatterns patterns;
-  int         *width; /* GATHER: width and width without padding of each slice; LONG: length of each unit */
-  int         *idx;   /* LONG: first index of a step ~column where the eight columns are consecutive */
-  int         *rows, *len;
-  PetscReal   *val;  /* values of GATHER and LONG */
-  PetscReal   *dval; /* values of DIAG: one step after the other, or (distinct > 0) each distinct step once */
-  PetscInt     distinct;
-  int         *list; /* distinct: first of a slice's codes */
-  int         *code; /* distinct: number of the step */
-  void        *raw_val, *raw_dval, *raw_idx;
-  PetscInt64   nval, ndval, ndslices, nidx, nwidth, nrows, nlen, ncode;
-  SpMVStats    stats;
+  int         *width; /* GATHER, NARROW: width and width without padding of each slice; LONG: length of each unit */
+  /* LONG: first index of a step ~column where the eight columns are consecutive; NARROW: a slice's least column, then
+     distances from it, of 16 bits */
+  int       *idx;
+  int       *rows, *len;
+  PetscReal *val;  /* values of GATHER and LONG */
+  PetscReal *dval; /* values of DIAG: one step after the other, or (distinct > 0) each distinct step once */
+  PetscInt   distinct;
+  int       *list; /* distinct: first of a slice's codes */
+  int       *code; /* distinct: number of the step */
+  void      *raw_val, *raw_dval, *raw_idx;
+  PetscInt64 nval, ndval, ndslices, nidx, nwidth, nrows, nlen, ncode;
+  SpMVStats  stats;
 };
 
 /* The indices of a step of a slice, in ints */

@@ -30,6 +30,7 @@ cudaError_t Segments::Take(size_t bytes, Share *share)
 
 cudaError_t Segments::Open(int rank, int64_t number, const cudaIpcMemHandle_t &handle, OpenSegment *segment)
 {
+  for (auto it = opened.begin(); it != opened.end();) it = it->second.expired() ? opened.erase(it) : std::next(it);
   std::weak_ptr<char> &known = opened[{rank, number}];
   void                *memory;
   *segment = known.lock();

@@ -42,6 +42,7 @@ PETSC_INTERN void SpMVCudaSpGEMMPattern(SpMVCudaSpGEMM, const PetscInt **i, cons
 PETSC_INTERN void SpMVCudaSpGEMMReleasePattern(SpMVCudaSpGEMM);
 
 /* factor[]: as in the symbolic phase, with values. i, j: the pattern of the result, which may be a copy of the plan's;
-   c: its values, which are overwritten */
+   c: its values, which are overwritten. The first call must not be captured in a graph: it stores positions that later
+   calls read */
 PETSC_INTERN cudaError_t SpMVCudaSpGEMMNumeric(SpMVCudaSpGEMM, const SpMVCudaCSR factor[], const PetscInt *i,
                                                const PetscInt *j, PetscScalar *c, cudaStream_t);

@@ -25,7 +25,7 @@ PetscErrorCode KSPDeviceBatchReset_CUDA(KSP_DeviceBatch *k)
 /* *done: there is a plan; otherwise the device lacks memory or code */
 static PetscErrorCode KSPDeviceBatchPlan(KSP_DeviceBatch *k, Mat D, cudaStream_t stream, PetscBool *done)
 {
-  const SpMVBatchOptions *o = &k->options, *last = k->run ? &k->run->options : NULL;
+  const SpMVBatchOptions *o = &k->options, *last = k->run && k->run->batch ? &k->run->options : NULL;
   SpMVCSR                 csr;
   cudaError_t             error;
 

@@ -102,7 +102,10 @@ static PetscErrorCode KSPGetReady_GAMG(KSP ksp)
   PetscCall(VecGetReady_GAMG(count, ksp->work));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCJACOBI, &jacobi));
-  if (jacobi && count > 1) PetscCall(PCApply(pc, ksp->work[0], ksp->work[1]));
+  if (jacobi && count > 1) {
+    PetscCall(VecSet(ksp->work[0], 0));
+    PetscCall(PCApply(pc, ksp->work[0], ksp->work[1]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
