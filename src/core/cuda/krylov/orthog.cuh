@@ -27,6 +27,26 @@ struct Basis {
 };
 
 /*
+  Adds each of the numbers over a warp: lane k has the sum of number k % ORTHOG_CHUNK in v[0]. In each step, half of the
+  lanes continue with half of the numbers
+*/
+template <int BY = WARP / 2> __device__ __forceinline__ void AddTransposed(Scalar (&v)[ORTHOG_CHUNK])
+{
+  if constexpr (BY >= ORTHOG_CHUNK) {
+#pragma unroll
+    for (int k = 0; k < ORTHOG_CHUNK; k++) v[k] = Num::add(v[k], Num::exchange(v[k], BY));
+  } else {
+    const bool upper = threadIdx.x & BY;
+#pragma unroll
+    for (int k = 0; k < BY; k++) {
+      const Scalar give = upper ? v[k] : v[k + BY], keep = upper ? v[k + BY] : v[k];
+      v[k] = Num::add(keep, Num::exchange(give, BY));
+    }
+  }
+  if constexpr (BY > 1) AddTransposed<BY / 2>(v);
+}
+
+/*
   The inner products (v[j], x), where x(i) is an entry of x: stores the sums of this thread block. A thread has an entry
   of each vector. go() is called when the first loads are under way; if it is false, nothing more is loaded, and the sums
   are of no use. go() may differ between warps of a block; all of them reach the barrier below. All threads call it
@@ -54,7 +74,8 @@ template <class X, class Go> __device__ __forceinline__ void InnerProducts(const
     }
     if (!go()) break;
   }
-  shared[warp][lane / REALS] = AddOverWarp(sum);
+  AddTransposed(sum);
+  if (lane < ORTHOG_CHUNK) shared[warp][lane] = sum[0];
   __syncthreads();
   if ((int)threadIdx.x >= g.count) return;
   Scalar total = Num::zero();

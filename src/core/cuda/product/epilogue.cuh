@@ -10,26 +10,6 @@
 namespace spmv {
 
 /*
-  Adds each of COUNT numbers, a power of two, over a warp. Returns the sum of number lane / (WARP / COUNT). In each
-  step, half of the lanes continue with half of the numbers, until each lane has one
-*/
-template <int COUNT, class T> __device__ __forceinline__ T AddOverWarp(T (&u)[COUNT])
-{
-#pragma unroll
-  for (int left = COUNT / 2, by = WARP / 2; left; left /= 2, by /= 2) {
-    const bool upper = threadIdx.x & by;
-#pragma unroll
-    for (int k = 0; k < left; k++) {
-      const T theirs = Traits<T>::exchange(upper ? u[k] : u[k + left], by);
-      u[k]           = Traits<T>::add(upper ? u[k + left] : u[k], theirs);
-    }
-  }
-#pragma unroll
-  for (int by = WARP / COUNT / 2; by; by >>= 1) u[0] = Traits<T>::add(u[0], Traits<T>::exchange(u[0], by));
-  return u[0];
-}
-
-/*
   The arguments for a product's kernel that also stores inner products. The kernel computes y = A x, or D A x if d is
   not NULL. Its warps store the sums first'y and, if second is not NULL, also second'y, first'second and y'y. The first
   sum of all warps comes first, then the second sum of all warps, and so on. Nothing waits: if they were added here,
@@ -80,11 +60,21 @@ struct Dots {
       }
       return;
     }
-    PetscReal u[COUNT] = {};
+    PetscReal u[COUNT] = {}; // in each step, half of the lanes continue with half of the sums, until each lane has one
 #pragma unroll
     for (int k = 0; k < NUMBERS; k++) u[k] = v[k];
-    const PetscReal sum = AddOverWarp(u);
-    if (lane % (WARP / COUNT) == 0 && mine < NUMBERS) partial[mine * warps + warp] = sum;
+#pragma unroll
+    for (int left = COUNT / 2, by = WARP / 2; left; left /= 2, by /= 2) {
+      const bool upper = lane & by;
+#pragma unroll
+      for (int k = 0; k < left; k++) {
+        const PetscReal theirs = __shfl_xor_sync(ALL, upper ? u[k] : u[k + left], by);
+        u[k]                   = (upper ? u[k + left] : u[k]) + theirs;
+      }
+    }
+#pragma unroll
+    for (int by = WARP / COUNT / 2; by; by >>= 1) u[0] += __shfl_xor_sync(ALL, u[0], by);
+    if (lane % (WARP / COUNT) == 0 && mine < NUMBERS) partial[mine * warps + warp] = u[0];
   }
 };
 
