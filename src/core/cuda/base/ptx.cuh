@@ -73,6 +73,30 @@ SPMV_RELAXED_SCOPES(uint64_t, "l", "u64")
 #undef SPMV_RELAXED_SCOPES
 #undef SPMV_RELAXED
 
+// Stream(marks & 1 << bit ? p : q) as two loads, one of which is not executed, where all lanes of a warp choose alike:
+// choosing an address would take several instructions. Without ALWAYS, only for bits that are in `has`, otherwise 0
+#define SPMV_LOADS(type, letter, bits)                                                                              \
+  template <bool ALWAYS>                                                                                            \
+  __device__ __forceinline__ type StreamEither(unsigned marks, unsigned has, int bit, const type *p, const type *q) \
+  {                                                                                                                 \
+    type v = 0;                                                                                                     \
+    if (ALWAYS)                                                                                                     \
+      asm volatile("{.reg .pred P; .reg .b32 m; and.b32 m, %1, %4; setp.ne.u32 P, m, 0; @P ld.global.cs." bits      \
+                   " %0, [%2]; @!P ld.global.cs." bits " %0, [%3];}"                                                \
+                   : "=" letter(v)                                                                                  \
+                   : "r"(marks), "l"(p), "l"(q), "r"(1u << bit));                                                   \
+    else                                                                                                            \
+      asm volatile("{.reg .pred P, Q; .reg .b32 m; and.b32 m, %1, %5; setp.ne.u32 P, m, 0; and.b32 m, %2, %5; "     \
+                   "setp.ne.u32 Q, m, 0;"                                                                           \
+                   "@P ld.global.cs." bits " %0, [%3]; @Q ld.global.cs." bits " %0, [%4];}"                         \
+                   : "+" letter(v)                                                                                  \
+                   : "r"(marks & has), "r"(~marks & has), "l"(p), "l"(q), "r"(1u << bit));                          \
+    return v;                                                                                                       \
+  }
+SPMV_LOADS(double, "d", "f64")
+SPMV_LOADS(float, "f", "f32")
+#undef SPMV_LOADS
+
 // A load from shared memory that other threads of the block may be changing with atomic operations
 __device__ __forceinline__ int LoadShared(const int *p)
 {

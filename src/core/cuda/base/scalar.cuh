@@ -140,6 +140,14 @@ template <class S> struct Traits {
   {
     return EachReal(a, [=](auto part) { return __shfl_xor_sync(ALL, part, by); });
   }
+  // see StreamEither()
+  template <bool ALWAYS> static __device__ S either(unsigned marks, unsigned has, int bit, const S *p, const S *q)
+  {
+    if constexpr (IS_REAL<S>)
+      return StreamEither<ALWAYS>(marks, has, bit, p, q);
+    else
+      return ALWAYS || has >> bit & 1 ? Stream(marks >> bit & 1 ? p : q) : zero();
+  }
   // a number as one vector, so that it is loaded as a whole
   using Vector = std::conditional_t<IS_REAL<S>, S, std::conditional_t<sizeof(S) == 16, double2, float2>>;
   static __device__ S from(Vector v)

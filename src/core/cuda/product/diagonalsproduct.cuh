@@ -93,11 +93,14 @@ template <class V, int BS, int STEPS> struct SliceProduct {
     for (int b = 0; b < COUNT; b++) lanes[b] = BS > 1 && in(b) ? LoadOrdered(equal + k0 + b) : 0;
 #pragma unroll
     for (int b = 0; b < COUNT; b++) {
-      const bool marked = BS == 1 ? marks >> b & 1 : lanes[b] & bit;
+      const bool marked = BS > 1 && lanes[b] & bit;
       const V   *p      = marked ? common + b * (BS * BS) : a + b * (WARP * BS * BS);
 #pragma unroll
       for (int i = 0; i < BS * BS; i++) {
-        v[b][i] = in(b) ? Stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
+        if (BS == 1)
+          v[b][i] = Traits<V>::template either<FULL>(marks, has, b, common + b, a + b * WARP);
+        else
+          v[b][i] = in(b) ? Stream(p + i * (marked ? 1 : WARP)) : Traits<V>::zero();
       }
     }
     // Keeps the loads of the values behind that of `pattern`; before, the compiler would drop the __syncwarp() in
