@@ -70,17 +70,20 @@ __global__ void flag_new(int slices, const uint64_t *hash, int64_t *flag)
   if (t <= slices) flag[t] = t < slices && (t == 0 || hash[t] != hash[t - 1]);
 }
 
-// Computes the number of each slice's pattern from the prefix sums of the flags. The first slice of a pattern
-// represents it
+// Computes the number of each slice's pattern from the prefix sums of the flags. The first slice of a pattern, at
+// `begin` in the sorted order, represents it
 __global__ void number(int slices, const uint64_t *hash, const int *slice, const int64_t *sum, int *pattern,
-                       int *representative)
+                       int *representative, int *begin)
 {
   const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (t >= slices) return;
   const bool begins = t == 0 || hash[t] != hash[t - 1];
   const int  id     = (int)(sum[t] - (begins ? 0 : 1));
   pattern[slice[t]] = id;
-  if (begins) representative[id] = slice[t];
+  if (begins) {
+    representative[id] = slice[t];
+    begin[id]          = t;
+  }
 }
 
 template <class I>
@@ -107,6 +110,35 @@ __global__ void verify(View<I> v, int slices, int stride, const int2 *step, int 
   if (!same || (k < stride && Lanes(mine[k]))) *failed = 1;
 }
 
+struct FoundPatterns {
+  // the number of slices with the frequent pattern, and that of the pattern in the lower word; 0 if there is none
+  unsigned long long most;
+  FrequentPattern    frequent;
+  int                failed;
+};
+
+// usual: the number of steps that all slices have, or 0 if it differs
+__global__ void find_frequent(int patterns, int slices, int stride, int usual, const int *begin, const int2 *step,
+                              FoundPatterns *found)
+{
+  const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (p >= patterns) return;
+  const int2 *mine = step + (int64_t)p * stride;
+  int         k    = 0; // the first steps with an entry in every lane
+  while (k < stride && Lanes(mine[k]) == ALL) k++;
+  if (usual ? k < usual : k == 0 || k > FrequentPattern::MOST || (k < stride && Lanes(mine[k]))) return;
+  atomicMax(&found->most,
+            (unsigned long long)((p + 1 < patterns ? begin[p + 1] : slices) - begin[p]) << 32 | (unsigned)p);
+}
+
+// Runs with FrequentPattern::MOST threads
+__global__ void copy_frequent(int stride, const int2 *step, FoundPatterns *found)
+{
+  const int first = found->most ? (int)(unsigned)found->most * stride : -1, k = (int)threadIdx.x;
+  if (k == 0) found->frequent.first = first;
+  found->frequent.offset[k] = first >= 0 && k < stride ? Offset(step[first + k]) : 0;
+}
+
 __global__ void write_patterns_of_slices(int count, int stride, const int *pattern, int2 *pattern_of_slice)
 {
   const int t = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -126,30 +158,40 @@ __global__ void shorten(int count, const int64_t *wide, unsigned *to)
 cudaError_t DiagonalStore::StorePatterns(const SpMVCudaCSR &csr, Array<uint64_t> &hash, Array<int> &slice, bool *stored,
                                          cudaStream_t stream)
 {
-  const int        slices = args.slices, stride = args.steps;
-  Scratch<int>     pattern(stream), representative(stream), failed(stream);
-  Scratch<int64_t> begins(stream);
-  int64_t          patterns;
-  int              differ;
+  const int              slices = args.slices, stride = args.steps;
+  const bool             looks = bs == 1 && (!uniform || args.steps <= FrequentPattern::MOST); // for a frequent pattern
+  Scratch<int>           pattern(stream), representative(stream), begin(stream);
+  Scratch<int64_t>       begins(stream);
+  Scratch<FoundPatterns> found(stream);
+  FoundPatterns          host;
+  int64_t                patterns;
   *stored = false;
   SPMV_TRY(pattern.Alloc(slices));
   SPMV_TRY(pattern_of_slice.Alloc(slices, stream));
   SPMV_TRY(begins.Alloc(slices + 1));
   SPMV_TRY(representative.Alloc(slices));
+  SPMV_TRY(begin.Alloc(slices));
   if (slices) SPMV_TRY(SortPairs(hash, slice, slices, 64, stream));
   SPMV_LAUNCH(slices + 1, 256, stream, flag_new, slices, hash, begins);
   SPMV_TRY(ExclusiveSum(begins, slices + 1, stream));
-  SPMV_LAUNCH(slices, 256, stream, number, slices, hash, slice, begins, pattern, representative);
+  SPMV_LAUNCH(slices, 256, stream, number, slices, hash, slice, begins, pattern, representative, begin);
   SPMV_TRY(Fetch(&patterns, (int64_t *)begins + slices, 1, stream));
   if (patterns * stride >= INT_MAX) return cudaSuccess;
-  SPMV_TRY(failed.AllocZero(1));
+  SPMV_TRY(found.AllocZero(1));
   SPMV_TRY(step.AllocZero(patterns * stride, stream));
   SPMV_LAUNCH_VIEW(csr, nodes, patterns * WARP, 256, stream, write_patterns, v, (int)patterns, representative, stride,
                    step);
-  SPMV_LAUNCH_VIEW(csr, nodes, (int64_t)slices * WARP, 256, stream, verify, v, slices, stride, step, pattern, failed);
+  SPMV_LAUNCH_VIEW(csr, nodes, (int64_t)slices * WARP, 256, stream, verify, v, slices, stride, step, pattern,
+                   &((FoundPatterns *)found)->failed);
+  if (looks) {
+    SPMV_LAUNCH(patterns, 256, stream, find_frequent, (int)patterns, slices, stride, uniform ? args.steps : 0, begin,
+                step, found);
+    SPMV_LAUNCH(FrequentPattern::MOST, FrequentPattern::MOST, stream, copy_frequent, stride, step, found);
+  }
   SPMV_LAUNCH(slices, 256, stream, write_patterns_of_slices, slices, stride, pattern, pattern_of_slice);
-  SPMV_TRY(Fetch(&differ, (int *)failed, 1, stream));
-  *stored = !differ;
+  SPMV_TRY(Fetch(&host, (FoundPatterns *)found, 1, stream));
+  if (looks) args.frequent = host.frequent;
+  *stored = !host.failed;
   return cudaSuccess;
 }
 
@@ -187,8 +229,9 @@ cudaError_t DiagonalStore::Form(const SpMVCudaCSR &csr, int64_t limit, bool *for
   args.slices = slices;
   SPMV_TRY(hash.Alloc(slices));
   SPMV_TRY(slice.Alloc(slices));
-  SPMV_TRY(count.AllocZero(slices + 1));
+  SPMV_TRY(count.Alloc(slices + 1));
   SPMV_TRY(scratch.AllocZero(1));
+  SPMV_TRY(count.Zero(stream));
   SPMV_LAUNCH_VIEW(csr, nodes, (int64_t)slices * WARP, 256, stream, find, v, slices, (int)Tuning::DIAGONALS_MOST, hash,
                    slice, count, scratch);
   SPMV_TRY(Fetch(&found, (DiagonalCount *)scratch, 1, stream));

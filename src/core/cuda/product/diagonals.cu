@@ -30,8 +30,8 @@ constexpr int LOOPS_FROM = 2;
 // ------------------------------------------------------------------------------------------------ store
 
 struct Diagonals : DiagonalStore {
-  Kernel        kernel[USES];
-  bool          loops; // warps of products without sums multiply several slices
+  Kernel        kernel[EACH]; // for each use before EACH
+  bool          loops;        // warps of products without sums multiply several slices
   ColumnKernels columns;
 
   // The warps run in rounds of as many as fit on the multiprocessors. Takes the number of slices per warp with which
@@ -55,7 +55,7 @@ struct Diagonals : DiagonalStore {
   cudaError_t ChooseKernels(const SpMVCudaCSR &csr)
   {
     const int64_t    vectors = (csr.m + csr.n) * (int64_t)sizeof(Scalar);
-    DiagonalsVariant v       = {bs, bs == 1 && uniform ? args.steps : 0, uniform, false};
+    DiagonalsVariant v       = {bs, bs == 1 && uniform ? args.steps : 0, uniform ? SAME_LENGTH : ANY_LENGTH, false};
     int              cache;
     SPMV_TRY(DeviceHas(cudaDevAttrL2CacheSize, &cache));
     v.loops = v.steps == 3 || vectors > cache / LOOPS_FROM || !limits.diagonals_warps;
@@ -80,7 +80,7 @@ struct Diagonals : DiagonalStore {
 
   bool For(Use use, const Product &p, KernelCall *call) override
   {
-    if (single && HasSums(use)) return false;
+    if (use == EACH || (single && HasSums(use))) return false;
     call->kernel = &kernel[use];
     call->grid   = Blocks(args.slices, BLOCK / WARP * (loops || HasSums(use) ? args.slices_of_warp : 1));
     call->block  = BLOCK;

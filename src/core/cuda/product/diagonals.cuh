@@ -7,6 +7,14 @@
 
 namespace spmv {
 
+// The pattern that most slices have, of those with an entry in every lane of each step: that of the inner points of a
+// grid. Its offsets are arguments of the kernel, so that products need not load its steps
+struct FrequentPattern {
+  static constexpr int MOST  = 32; // offsets
+  int                  first = -1; // its first step; -1: there is no such pattern, or it has more offsets
+  int                  offset[MOST];
+};
+
 struct DiagonalArgs {
   int units, slices;
   int steps; // per slice, if all have the same number; otherwise the most steps of a slice
@@ -20,9 +28,10 @@ struct DiagonalArgs {
   const unsigned *equal;
   const void     *value; // Single or Scalar
   // the value of each marked step, in the order of the steps: adjacent marked steps share a cache line
-  const void *equal_value;
-  bool        settled;     // wait for the previous kernel only before x is read: see Kernel
-  unsigned    last_blocks; // see AwaitInTurn()
+  const void     *equal_value;
+  FrequentPattern frequent;
+  bool            settled;     // wait for the previous kernel only before x is read: see Kernel
+  unsigned        last_blocks; // see AwaitInTurn()
   // FUSED: thread block b of those with rows works on the slices of block b + block_shift, modulo their number
   unsigned block_shift;
 };
@@ -38,11 +47,15 @@ __host__ __device__ __forceinline__ unsigned Lanes(int2 step)
   return (unsigned)step.y;
 }
 
-// What a kernel is compiled for: the size of node blocks, the number of steps, 0 for any number, whether all slices
-// have the same number, and whether the warps of products without sums multiply several slices, if they may
+// The number of steps of the slices: any number, or the same number for all
+enum Lengths { ANY_LENGTH, SAME_LENGTH };
+
+// What a kernel is compiled for: the size of node blocks, the number of steps, 0 for any number, the lengths, and
+// whether the warps of products without sums multiply several slices, if they may
 struct DiagonalsVariant {
-  int  bs, steps;
-  bool uniform, loops;
+  int     bs, steps;
+  Lengths lengths;
+  bool    loops;
 };
 
 // What a fill reads and writes

@@ -111,16 +111,21 @@ template <class V, int BS, int STEPS> struct SliceProduct {
     const Waited waited = AwaitInTurn(LATE<BS> && k0 == 0 && args.settled, args.last_blocks);
     // With double complex and 27 steps, the path without predicates took 1.10 times as long
     constexpr bool UNMASKED = BS == 1 && (STEPS || sizeof(Scalar) <= 8);
+    const auto     unmasked = [&](auto offset) {
 #pragma unroll
-    for (int b = 0; b < COUNT; b++) now[b] = in(b) ? __ldg(here + b) : make_int2(0, 0);
-    if (UNMASKED && FULL && HaveAllLanes(now)) {
-#pragma unroll
-      for (int b = 0; b < COUNT; b++) xs[b][0] = LoadX(waited, own_x + now[b].x);
+      for (int b = 0; b < COUNT; b++) xs[b][0] = in(b) ? LoadX(waited, own_x + offset(b)) : Num::zero();
       Issue();
 #pragma unroll
-      for (int b = 0; b < COUNT; b++) d[0] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][0])), xs[b][0], d[0]);
+      for (int b = 0; b < COUNT; b++) {
+        if (in(b)) d[0] = Num::fma(Conjugated(form, Convert<Scalar>(v[b][0])), xs[b][0], d[0]);
+      }
       return true;
-    }
+    };
+    if (UNMASKED && pattern.x == args.frequent.first)
+      return unmasked([&](int b) { return args.frequent.offset[k0 + b]; });
+#pragma unroll
+    for (int b = 0; b < COUNT; b++) now[b] = in(b) ? __ldg(here + b) : make_int2(0, 0);
+    if (UNMASKED && FULL && HaveAllLanes(now)) return unmasked([&](int b) { return now[b].x; });
     if (!UNMASKED || !FULL) Issue(); // otherwise all steps are here
 #pragma unroll
     for (int b = 0; b < COUNT; b++) {
@@ -178,14 +183,16 @@ template <class V, int BS, int STEPS> struct SliceProduct {
 };
 
 /*
-  Multiplies slice s. STEPS > 0: all slices have this many steps. Unless UNIFORM, loads wait for first_value. V:
+  Multiplies slice s. STEPS > 0: all slices have this many steps. Only with ANY_LENGTH do loads wait for first_value. V:
   the type of the stored values. sums: the inner products of the epilogue, to which it adds those of the unit
 */
-template <class V, int BS, int STEPS, bool UNIFORM, bool LOOPS, Use USE>
+template <class V, int BS, int STEPS, Lengths LENGTHS, bool LOOPS, Use USE>
 __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &arguments, int s, int2 pattern,
                                               SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y,
                                               PetscReal (&sums)[EpilogueOf<USE>::NUMBERS])
 {
+  constexpr bool UNIFORM = LENGTHS != ANY_LENGTH;
+
   const Args &args = ArgsOf(arguments);
   const int   unit = s * WARP + (int)(threadIdx.x % WARP);
   if constexpr (HasSums(USE)) {
@@ -224,7 +231,7 @@ __device__ __forceinline__ void MultiplySlice(const ArgumentsOf<Args, USE> &argu
   warps with few steps run for so short a time that a few more instructions, or loads in a different order, make a
   difference. DOTS (for a square matrix): all threads take part until the end.
 */
-template <class V, int BS, int STEPS, bool UNIFORM, bool LOOPS, Use USE>
+template <class V, int BS, int STEPS, Lengths LENGTHS, bool LOOPS, Use USE>
 __global__ void __launch_bounds__(BLOCK, Resident(BS, LOOPS, USE) / BLOCK)
     diagonals(ArgumentsOf<Args, USE> arguments, SpMVCudaForm form, const Scalar *x, const Scalar *z, Scalar *y)
 {
@@ -240,7 +247,7 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, LOOPS, USE) / BLOCK)
   PetscReal sums[EpilogueOf<USE>::NUMBERS] = {};
   if (!LATE<BS> || !args.settled) AwaitPrevious();
   const auto multiply = [&](int s, int2 pattern) {
-    MultiplySlice<V, BS, STEPS, UNIFORM, LOOPS, USE>(arguments, s, pattern, form, x, z, y, sums);
+    MultiplySlice<V, BS, STEPS, LENGTHS, LOOPS, USE>(arguments, s, pattern, form, x, z, y, sums);
   };
   if constexpr (LOOPS) {
     const int begin = warp * args.slices_of_warp, end = min(begin + args.slices_of_warp, args.slices);
@@ -262,25 +269,26 @@ __global__ void __launch_bounds__(BLOCK, Resident(BS, LOOPS, USE) / BLOCK)
 
 // ------------------------------------------------------------------------------------------------ variants
 
-template <int BS_, int STEPS_, bool UNIFORM_, bool LOOPS_ = false> struct Variant {
-  static constexpr int  BS = BS_, STEPS = STEPS_;
-  static constexpr bool UNIFORM = UNIFORM_, LOOPS = LOOPS_;
+template <int BS_, int STEPS_, Lengths LENGTHS_, bool LOOPS_ = false> struct Variant {
+  static constexpr int     BS = BS_, STEPS = STEPS_;
+  static constexpr Lengths LENGTHS = LENGTHS_;
+  static constexpr bool    LOOPS   = LOOPS_;
 };
 
 // Returns f(Variant<...>()) for the variant of a matrix
 template <class F> const void *WithVariant(const DiagonalsVariant &v, F f)
 {
-  if (v.bs == 1 && v.uniform) {
+  if (v.bs == 1 && v.lengths == SAME_LENGTH) {
     switch (v.steps) { // star and box stencils in one to three dimensions
-    case 3: return f(Variant<1, 3, true, true>());
-    case 5: return v.loops ? f(Variant<1, 5, true, true>()) : f(Variant<1, 5, true>());
-    case 7: return v.loops ? f(Variant<1, 7, true, true>()) : f(Variant<1, 7, true>());
-    case 9: return f(Variant<1, 9, true>());
+    case 3: return f(Variant<1, 3, SAME_LENGTH, true>());
+    case 5: return v.loops ? f(Variant<1, 5, SAME_LENGTH, true>()) : f(Variant<1, 5, SAME_LENGTH>());
+    case 7: return v.loops ? f(Variant<1, 7, SAME_LENGTH, true>()) : f(Variant<1, 7, SAME_LENGTH>());
+    case 9: return f(Variant<1, 9, SAME_LENGTH>());
     }
   }
   return WithNodeSize(v.bs, [&](auto bs) {
     constexpr int BS = decltype(bs)::value;
-    return v.uniform ? f(Variant<BS, 0, true>()) : f(Variant<BS, 0, false>());
+    return v.lengths == SAME_LENGTH ? f(Variant<BS, 0, SAME_LENGTH>()) : f(Variant<BS, 0, ANY_LENGTH>());
   });
 }
 
@@ -290,7 +298,7 @@ template <class V, Use USE> const void *ProductOf(const DiagonalsVariant &varian
     using T = decltype(t);
     // with sums, fewer warps leave fewer of them to add
     constexpr bool LOOPS = T::LOOPS || (HasSums(USE) && MayLoop(T::STEPS));
-    return (const void *)diagonals<V, T::BS, T::STEPS, T::UNIFORM, LOOPS, USE>;
+    return (const void *)diagonals<V, T::BS, T::STEPS, T::LENGTHS, LOOPS, USE>;
   });
 }
 
