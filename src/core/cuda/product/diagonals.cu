@@ -30,8 +30,8 @@ constexpr int LOOPS_FROM = 2;
 // ------------------------------------------------------------------------------------------------ store
 
 struct Diagonals : DiagonalStore {
-  Kernel        kernel[EACH]; // for each use before EACH
-  bool          loops;        // warps of products without sums multiply several slices
+  Kernel        kernel[USES];
+  bool          loops; // warps of products without sums multiply several slices
   ColumnKernels columns;
 
   // The warps run in rounds of as many as fit on the multiprocessors. Takes the number of slices per warp with which
@@ -80,7 +80,7 @@ struct Diagonals : DiagonalStore {
 
   bool For(Use use, const Product &p, KernelCall *call) override
   {
-    if (use == EACH || (single && HasSums(use))) return false;
+    if (single && HasSums(use)) return false;
     call->kernel = &kernel[use];
     call->grid   = Blocks(args.slices, BLOCK / WARP * (loops || HasSums(use) ? args.slices_of_warp : 1));
     call->block  = BLOCK;

@@ -321,7 +321,7 @@ PetscErrorCode MatBatchSetValues(Mat A, PetscInt problem, const PetscScalar valu
     PetscCall(MatBatchWrite(D, first, entries, values));
   else { /* the next product copies them */
     PetscCall(MatSeqAIJGetArrayWrite(D, &a));
-    PetscCall(PetscArraymove(a, values, entries));
+    if (entries) PetscCall(PetscArraymove(a, values, entries));
     PetscCall(MatSeqAIJRestoreArrayWrite(D, &a));
   }
   PetscCall(MatBatchChanged(A, D, (PetscBool)!all));
