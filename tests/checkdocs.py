@@ -152,10 +152,10 @@ def product(kind):
     return [min(get(f"scaling product_us program=bench ranks={n} matrix=bratu:200 type={kind} halo={'peer' if n > 1 and kind in OURS else ''}")) for n in (1, 2, 4)]
 
 
-def aware(query):
+def aware(query, ranks=2):
     """A row of the table: aijcusparse with both kinds of MPI, sellp with both, sellp's speed with the second kind; the same with devicecg"""
     column, *words = query.split()
-    at = lambda kind, mpi: get(f"cuda-aware {column} mpi={mpi} ranks=2 type={kind} {' '.join(words)}")
+    at = lambda kind, mpi: get(f"cuda-aware {column} mpi={mpi} ranks={ranks} type={kind} {' '.join(words)}")
     times = [at(t, m)[0] for t in ("aijcusparse", "sellp") for m in ("host", "CUDA-aware")]
     more = at("sellp:devicecg", "CUDA-aware")[:1]
     return [*times, times[1] / times[3], *more, *(times[1] / x for x in more)]
